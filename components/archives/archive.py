@@ -13,8 +13,8 @@ from image_pipeline.components.archives.byte_ranges import read_gzipped, read_pl
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.file_names import find_matching
 from image_pipeline.components.sources.folder import listing_key
-from image_pipeline.components.sources.held import Place
 from image_pipeline.components.sources.references import ImageRef
+from image_pipeline.components.sources.rows import Place
 from image_pipeline.components.sources.source_kinds import SourceKind, read_place
 
 LISTED_TWICE = "listed_twice"
@@ -145,8 +145,3 @@ ARCHIVE = SourceKind(
     },
     is_dated=True,
 )
-
-
-def is_archive(images: str) -> bool:
-    """Tells whether what is given as images is an archive, or a pattern of archives."""
-    return ARCHIVE.is_given(images)

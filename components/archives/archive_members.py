@@ -18,8 +18,8 @@ from image_pipeline.components.archives.file_bytes import ReadAt, open_packed
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import CORRUPT, UNSUPPORTED
 from image_pipeline.components.sources.folder import NOT_A_FILE
-from image_pipeline.components.sources.held import Place
 from image_pipeline.components.sources.references import ImageRef
+from image_pipeline.components.sources.rows import Place
 
 _GZIPPED = (".tar.gz", ".tgz")
 ENDINGS = (".tar", *_GZIPPED, ".zip")

@@ -17,10 +17,9 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.json_text import parse_json
 from image_pipeline.components.sources.file_names import find_matching
-from image_pipeline.components.sources.held import HeldImage
+from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.references import ImageRef
-from image_pipeline.components.sources.rows import LOST, NAME, Row
-from image_pipeline.components.sources.skipping import IMAGE_ENDINGS
+from image_pipeline.components.sources.rows import LOST, NAME, HeldImage, Row
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, read_place
 
 IMAGE = "image"

@@ -7,7 +7,7 @@ import numpy as np
 from image_pipeline.components.arrays.arrays import StoredArray
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.sources.held import name_of, split_of
+from image_pipeline.components.sources.file_names import name_of, split_of
 
 _ROWS_AT_ONCE = 4096
 # Together, of columns of fixed sizes; and rows of those whose cells may have any size.

@@ -35,9 +35,9 @@ from image_pipeline.components.arrays.arrays import (
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.messages import suggest
+from image_pipeline.components.sources.file_names import name_of, split_of
 from image_pipeline.components.sources.folder import leads_out
-from image_pipeline.components.sources.held import HeldImage, Place, name_of, split_of
-from image_pipeline.components.sources.rows import Row, check_rows
+from image_pipeline.components.sources.rows import HeldImage, Place, Row, check_rows
 from image_pipeline.components.sources.source_kinds import SourceKind
 
 # Rows of fewer values than a square of so many pixels a side are features, and no images.
@@ -45,6 +45,7 @@ _LEAST_SIDE = 8
 # What arrays of images are called, the likeliest first.
 _USUAL_IMAGES = ("image", "images", "x", "data", "img", "imgs")
 _MASKS = ("mask", "masks", "segmentation", "annotation", "annotations", "label", "labels", "y")
+_ReadCells = Callable[[int, int], list[Any]]
 _RULE = "images are arrays [N, height, width(, channels)] of numbers, or N files such as JPEGs"
 
 
@@ -53,14 +54,6 @@ class _Damaged:
     """Stands for a cell that cannot be read."""
 
     problem: str
-
-
-@dataclasses.dataclass(frozen=True)
-class _Column:
-    """An array as a table's column: its name, and how the cells of some rows are read."""
-
-    name: str
-    read: Callable[[int, int], list[Any]]
 
 
 def read_array_rows(path: str, columns: Mapping[str, str | None]) -> Iterator[Row]:
@@ -86,15 +79,14 @@ def read_array_rows(path: str, columns: Mapping[str, str | None]) -> Iterator[Ro
     check_labels(path, image, arrays, columns)
     label = columns.get("label")
     chosen = _choose_columns(image, arrays, columns)
-    kept = [_make_column(each, each.name == label) for each in chosen]
-    found = [column for column in kept if column is not None]
-    names = [column.name for column in found]
+    readers = {each.name: _find_reader(each, each.name == label) for each in chosen}
+    found = {name: read for name, read in readers.items() if read is not None}
     at_once = min(map(count_at_once, chosen))
     for start in range(0, image.rows, at_once):
         stop = min(start + at_once, image.rows)
-        cells = [_read_cells(column, start, stop) for column in found]
+        cells = [_read_cells(read, start, stop) for read in found.values()]
         for line, values in enumerate(zip(*cells, strict=True), start):
-            yield _make_row(line, names, values)
+            yield _make_row(line, list(found), values)
 
 
 def _open(path: str) -> dict[str, StoredArray]:
@@ -222,17 +214,20 @@ def _choose_columns(
     return chosen
 
 
-def _make_column(array: StoredArray, are_tags: bool) -> _Column | None:
-    """None if cells of this type are kept nowhere; rows of 0 and 1 may be tags."""
+def _find_reader(array: StoredArray, are_tags: bool) -> _ReadCells | None:
+    """What reads an array as a column; None if cells of this type are kept nowhere.
+
+    Rows of 0 and 1 may be tags.
+    """
     if array.holds_images:
-        return _Column(array.name, functools.partial(_read_images, array, modified_at(array.path)))
+        return functools.partial(_read_images, array, modified_at(array.path))
     if array.dtype.kind not in KEPT or len(array.shape) > 2:
         return None
     if is_one_hot(array) and array.shape[1] > 1:
-        return _Column(array.name, functools.partial(_read_classes, array))
-    if are_tags and is_multi_hot(array):
-        return _Column(array.name, functools.partial(_read_tags, array))
-    return _Column(array.name, functools.partial(_read_values, array))
+        return functools.partial(_read_classes, array)
+    return functools.partial(
+        _read_tags if are_tags and is_multi_hot(array) else _read_values, array
+    )
 
 
 def _read_images(
@@ -276,15 +271,15 @@ def _read_tags(array: StoredArray, start: int, stop: int) -> list[Any]:
     return [p if ok else other for p, ok in zip(places, are_multi_hot(rows), strict=True)]
 
 
-def _read_cells(column: _Column, start: int, stop: int) -> list[Any]:
+def _read_cells(read: _ReadCells, start: int, stop: int) -> list[Any]:
     """The cells of some rows; those in a damaged part of the file stand for that."""
     try:
-        return column.read(start, stop)
+        return read(start, stop)
     except BadImage as error:
         if stop - start == 1:
             return [_Damaged(error.message)]
     middle = (start + stop) // 2
-    return _read_cells(column, start, middle) + _read_cells(column, middle, stop)
+    return _read_cells(read, start, middle) + _read_cells(read, middle, stop)
 
 
 def _make_row(line: int, names: list[str], values: tuple[Any, ...]) -> Row:

@@ -16,8 +16,8 @@ from image_pipeline.components.arrays.arrays import modified_at
 from image_pipeline.components.dataset.stored import StoredImage
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import UNSUPPORTED, BadImage
-from image_pipeline.components.sources.held import Place
 from image_pipeline.components.sources.references import ImageRef
+from image_pipeline.components.sources.rows import Place
 from image_pipeline.components.sources.source_kinds import read_place
 
 _MARK = b"\0in place\0"

@@ -17,10 +17,9 @@ from image_pipeline.components.function_version import function_version
 from image_pipeline.components.generators.generator_items import Body, encode_record
 from image_pipeline.components.generators.generator_worker import END, FAILED, Failure
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.sources.held import HeldImage, Place
 from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
 from image_pipeline.components.sources.references import ImageRef, Said, Source
-from image_pipeline.components.sources.rows import Row
+from image_pipeline.components.sources.rows import HeldImage, Place, Row
 from image_pipeline.components.sources.source_kinds import SourceKind
 from image_pipeline.components.tables.column_names import USUAL_OF_HELD, usable_name
 from image_pipeline.components.tables.table import Table, check_bad_row

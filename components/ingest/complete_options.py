@@ -1,21 +1,20 @@
 """What a source says itself, beside the options that were given: its columns, types and splits."""
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.generators.generator import GENERATOR, open_generator
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.source_kind import (
-    GENERATOR,
-    Kind,
-    kind_of,
-    open_generator,
-)
-from image_pipeline.components.sources.held import HeldImage
+from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES
 from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
-from image_pipeline.components.sources.source_kinds import name_endings
+from image_pipeline.components.sources.rows import HeldImage
+from image_pipeline.components.sources.source_kinds import (
+    SourceKind,
+    kind_of,
+    list_tables,
+    name_endings,
+)
 from image_pipeline.components.sources.span_pattern import check_one_source
-from image_pipeline.components.sources.split_names import SPLIT_NAMES
 from image_pipeline.components.tables import table_columns
 from image_pipeline.components.tables.rows_once import TableRows
-from image_pipeline.components.tables.table_files import SPLIT, list_tables
 
 _UNSET = TableOptions()
 
@@ -62,7 +61,7 @@ def complete_options(
     return options
 
 
-def _check_kind(images: str, kind: Kind, options: IngestOptions) -> None:
+def _check_kind(images: str, kind: SourceKind, options: IngestOptions) -> None:
     """Refuses options of other kinds of sources than is given."""
     if options.video is not None and options.masks is not None:
         raise UserError("frames of videos have no masks; leave out ingest.video or ingest.masks.")
@@ -174,7 +173,7 @@ def _check_label(options: IngestOptions) -> None:
         )
 
 
-def _check_masks(images: str, kind: Kind, options: IngestOptions) -> None:
+def _check_masks(images: str, kind: SourceKind, options: IngestOptions) -> None:
     """Checks that masks' paths are given for a folder, and for no table."""
     if options.masks is None:
         return

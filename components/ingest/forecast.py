@@ -26,8 +26,8 @@ from image_pipeline.components.ingest.places import count_shards
 from image_pipeline.components.ingest.plan import memory_to_plan
 from image_pipeline.components.ingest.prepare import count_threads
 from image_pipeline.components.ingest.prepare_source import prepare_source
-from image_pipeline.components.ingest.source_kind import kind_of
 from image_pipeline.components.sources.references import ImageRef, Source
+from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.threads import map_in_order
 
 # A record's rows and index in the working folder, and the CPU time of Beam, the plan and the index,

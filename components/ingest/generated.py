@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Iterator
 
 from image_pipeline.components import progress
+from image_pipeline.components.generators.generator import open_generator
 from image_pipeline.components.ingest.fence import check_after
 from image_pipeline.components.ingest.listed import ListedChunk, read_chunk
 from image_pipeline.components.ingest.options import IngestOptions
@@ -27,8 +28,8 @@ from image_pipeline.components.ingest.prepared_rows import (
     name_parts,
     write_rows,
 )
-from image_pipeline.components.ingest.source_kind import kind_of, open_generator
 from image_pipeline.components.sources.references import Chunk
+from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.threads import map_in_order
 
 _PART_ROWS = 4096

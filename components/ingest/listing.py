@@ -8,12 +8,12 @@ import collections
 import dataclasses
 from collections.abc import Iterator
 
-from image_pipeline.components.generators.generator import SHARDS_AT_ONCE
+from image_pipeline.components.generators.generator import SHARDS_AT_ONCE, open_generator
 from image_pipeline.components.ingest.open_source import open_complete
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import names_of
-from image_pipeline.components.ingest.source_kind import kind_of, open_generator
 from image_pipeline.components.sources.folder import OUTSIDE
+from image_pipeline.components.sources.reading import names_other_kind
 from image_pipeline.components.sources.references import (
     Chunk,
     ImageRef,
@@ -21,7 +21,7 @@ from image_pipeline.components.sources.references import (
     fingerprint_refs,
     make_chunks,
 )
-from image_pipeline.components.sources.skipping import names_other_kind
+from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.spool import Spool
 
 _MOST_OFFERED = 64  # Results that TFX has already are not ingested, and their listings not taken.

@@ -9,10 +9,10 @@ from typing import Any
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.source_kind import kind_of
 from image_pipeline.components.sources.frames import Frames
 from image_pipeline.components.sources.pairs import Pairs
 from image_pipeline.components.sources.references import Source
+from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.tables.rows_once import TableRows
 
 

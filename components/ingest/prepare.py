@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 
 from image_pipeline.components import files, progress
-from image_pipeline.components.archives.read_ahead import read_ahead
+from image_pipeline.components.archives.byte_ranges import read_ahead
 from image_pipeline.components.ingest.fence import check_after
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
@@ -23,10 +23,9 @@ from image_pipeline.components.ingest.prepared_rows import (
     name_anew,
     write_rows,
 )
-from image_pipeline.components.ingest.source_kind import kind_of
 from image_pipeline.components.sources.options import TableOptions
-from image_pipeline.components.sources.places import check_unchanged
 from image_pipeline.components.sources.references import Chunk, ImageRef, Source, list_fields
+from image_pipeline.components.sources.source_kinds import check_unchanged, kind_of
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order, usable_cores
 
 CODE_VERSION = 7  # Raise it when the same source and options would give other rows or payloads.

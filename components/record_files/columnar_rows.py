@@ -30,8 +30,16 @@ from image_pipeline.components.record_files.columnar_places import (
 )
 from image_pipeline.components.sources.file_names import Files
 from image_pipeline.components.sources.folder import leads_out
-from image_pipeline.components.sources.held import HeldImage, Place, Unusable
-from image_pipeline.components.sources.rows import NAME, Row, check_rows, is_text, plain
+from image_pipeline.components.sources.rows import (
+    NAME,
+    HeldImage,
+    Place,
+    Row,
+    Unusable,
+    check_rows,
+    is_text,
+    plain,
+)
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, read_rows
 
 _ROWS_AT_ONCE = 4096

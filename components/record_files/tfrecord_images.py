@@ -23,8 +23,8 @@ from image_pipeline.components.record_files.examples import (
     iterate_fields,
     read_varint,
 )
-from image_pipeline.components.sources.held import Place
 from image_pipeline.components.sources.references import ImageRef
+from image_pipeline.components.sources.rows import Place
 
 _KIND = "record"
 # By `image/format`, of arrays that are stored as their bytes; the lowest byte is the first.

@@ -33,8 +33,7 @@ from image_pipeline.components.sources.file_names import (
     find_matching,
     is_folder,
 )
-from image_pipeline.components.sources.held import HeldImage, Unusable
-from image_pipeline.components.sources.rows import BOX_COLUMN, Row, is_text
+from image_pipeline.components.sources.rows import BOX_COLUMN, HeldImage, Row, Unusable, is_text
 from image_pipeline.components.sources.source_kinds import (
     Asked,
     SourceKind,

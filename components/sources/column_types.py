@@ -16,7 +16,7 @@ from image_pipeline.components.sources.box_cells import (
     StatedBoxes,
     read_boxes,
 )
-from image_pipeline.components.sources.held import HeldImage, Unusable
+from image_pipeline.components.sources.rows import HeldImage, Unusable
 
 Value = int | float | str | list[int] | list[float] | list[str] | tuple[list[int], list[SaidBox]]
 

@@ -28,6 +28,7 @@ SPLIT_NAMES = {
 }
 """Common names of splits, and the pipeline's own name for each."""
 
+_EMPTY_WORDS = ("set", "npy")
 _WORD = re.compile(r"[^\W_]+")
 _OF_SHARD = re.compile(r"([^\W\d]\w*?)-\d+-of-\d+\b.*")
 _ZARR_ZIP = ".zarr.zip"
@@ -87,6 +88,17 @@ def find_split(path: str) -> str | None:
             return usual[-1]
     shard = _OF_SHARD.fullmatch(name)
     return shard[1] if shard else None
+
+
+def split_of(name: str) -> str:
+    """The word of an array's name that names a split, as of `train/X`; empty if none does."""
+    return next((word for word in _WORD.findall(name.lower()) if word in SPLIT_NAMES), "")
+
+
+def name_of(name: str) -> str:
+    """What an array is called but for its groups and its split: `x` of `train/X` and `x_train`."""
+    words = _WORD.findall(name.lower().rpartition("/")[2])
+    return "_".join(word for word in words if word not in {*SPLIT_NAMES, *_EMPTY_WORDS})
 
 
 def is_folder(images: str) -> bool:

@@ -20,10 +20,9 @@ from image_pipeline.components import files
 from image_pipeline.components.extras import need
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.sources.folder import find_below
-from image_pipeline.components.sources.held import Place
 from image_pipeline.components.sources.options import VideoOptions
 from image_pipeline.components.sources.references import ImageRef, Source
-from image_pipeline.components.sources.rows import FREE_ROWS
+from image_pipeline.components.sources.rows import FREE_ROWS, Place
 
 if TYPE_CHECKING:
     from image_pipeline.components.sources.video import Video

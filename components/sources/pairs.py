@@ -5,8 +5,8 @@ import functools
 import re
 from collections.abc import Iterator
 
+from image_pipeline.components.sources.reading import names_other_kind
 from image_pipeline.components.sources.references import ImageRef, Source
-from image_pipeline.components.sources.skipping import names_other_kind
 from image_pipeline.components.spool import Spool
 
 MASK_WITHOUT_IMAGE = "mask_without_image"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from image_pipeline.components.sources.column_types import Value
-from image_pipeline.components.sources.held import Compact, Place
+from image_pipeline.components.sources.rows import Compact, Place
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

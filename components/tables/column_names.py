@@ -11,7 +11,7 @@ from image_pipeline.components.dataset.record import BOX_COLUMNS
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import suggest
 from image_pipeline.components.sources.column_types import BoxGuess, TypeGuess
-from image_pipeline.components.sources.held import name_of
+from image_pipeline.components.sources.file_names import name_of
 from image_pipeline.components.sources.options import ROLES
 from image_pipeline.components.sources.rows import BOX_COLUMN, NAME
 

@@ -11,10 +11,9 @@ from typing import Any
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import show
-from image_pipeline.components.sources.held import HeldImage, Place
 from image_pipeline.components.sources.own_source import OwnObject
 from image_pipeline.components.sources.references import ImageRef
-from image_pipeline.components.sources.rows import NAME, Row
+from image_pipeline.components.sources.rows import NAME, HeldImage, Place, Row
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind
 from image_pipeline.components.tables.table import Table
 

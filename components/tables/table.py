@@ -19,6 +19,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import show
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.column_types import Items, Value, convert, convert_label
+from image_pipeline.components.sources.file_names import SPLIT
 from image_pipeline.components.sources.folder import (
     NOT_A_FILE,
     OUTSIDE,
@@ -27,14 +28,12 @@ from image_pipeline.components.sources.folder import (
     leads_out,
     locate,
 )
-from image_pipeline.components.sources.held import HeldImage, Unusable
 from image_pipeline.components.sources.options import TableOptions
-from image_pipeline.components.sources.places import read_place
 from image_pipeline.components.sources.reading import MISSING_FILE
 from image_pipeline.components.sources.references import ImageRef, Said
-from image_pipeline.components.sources.rows import Row
+from image_pipeline.components.sources.rows import HeldImage, Row, Unusable
+from image_pipeline.components.sources.source_kinds import kind_of, read_place
 from image_pipeline.components.tables.rows_once import TableRows
-from image_pipeline.components.tables.table_files import SPLIT, folder_of
 
 _TEXTS = ("label", "group", "split")  # what of `ROLES` is no path
 _PATHS = ("image", "path", "mask")
@@ -61,7 +60,7 @@ class Table:
     @functools.cached_property
     def root(self) -> str:
         """The folder that relative paths start from."""
-        folder = folder_of(self.path)
+        folder = kind_of(self.path).folder(self.path)
         same = (self.options.root_dir or "").partition(SPLIT)[0]
         root = same if same == self.options.root_dir else same.rpartition("/")[0]
         return locate(folder, root) if root else folder

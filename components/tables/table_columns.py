@@ -16,9 +16,14 @@ from image_pipeline.components.sources.column_types import (
     TypeGuess,
     is_empty,
 )
-from image_pipeline.components.sources.held import HeldImage, Unusable
 from image_pipeline.components.sources.options import ROLES, TableOptions
-from image_pipeline.components.sources.rows import BOX_COLUMN, MOST_COLUMNS, Row
+from image_pipeline.components.sources.rows import (
+    BOX_COLUMN,
+    MOST_COLUMNS,
+    HeldImage,
+    Row,
+    Unusable,
+)
 from image_pipeline.components.tables.column_names import (
     BOXES,
     name_boxes,

@@ -12,8 +12,8 @@ from typing import Any, BinaryIO
 
 from image_pipeline.components import files
 from image_pipeline.components.sources.file_names import ending_of
+from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.rows import MOST_COLUMNS, Row, TableError
-from image_pipeline.components.sources.skipping import IMAGE_ENDINGS
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind
 
 _BUFFER_BYTES = 2**16

@@ -37,7 +37,7 @@ def init(
     runs the first items.
     """
     from image_pipeline.components.ingest.options import IngestOptions
-    from image_pipeline.components.ingest.source_kind import kind_of
+    from image_pipeline.components.sources.source_kinds import kind_of
     from image_pipeline.components.sources.span_pattern import check_one_source
     from image_pipeline.init.duplicates import estimate_duplicates
     from image_pipeline.init.found_rows import forecast_rows, found_rows
@@ -92,7 +92,8 @@ def _read_folder(images_dir: str, given: Any) -> tuple[str, Any, Any, list[Any]]
     from image_pipeline.components import files
     from image_pipeline.components.errors import UserError
     from image_pipeline.components.ingest.open_source import open_source
-    from image_pipeline.components.ingest.source_kind import FOLDER, kind_of
+    from image_pipeline.components.sources.folder import FOLDER
+    from image_pipeline.components.sources.source_kinds import kind_of
     from image_pipeline.init.annotations import explain_boxes, find_coco
     from image_pipeline.init.layout import find_said, guess_layout, list_images_of, split_pairs
     from image_pipeline.init.listing import list_files

@@ -5,8 +5,8 @@ import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 
+from image_pipeline.components.sources.file_names import SPLIT_NAMES
 from image_pipeline.components.sources.references import ImageRef, Source
-from image_pipeline.components.sources.split_names import SPLIT_NAMES
 from image_pipeline.init.layout import list_images_of
 
 _COCO = re.compile(r"(.*/)?([^/]*coco[^/]*|(_?annotations|instances)[^/]*)\.json", re.IGNORECASE)

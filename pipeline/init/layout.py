@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from image_pipeline.components.ingest.masks import ENDINGS, Masks, find_masks
+from image_pipeline.components.sources.file_names import SPLIT_NAMES
 from image_pipeline.components.sources.frames import VIDEO_ENDINGS
 from image_pipeline.components.sources.options import GeneratorOptions, VideoOptions
 from image_pipeline.components.sources.pairs import match_template
+from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.references import ImageRef
-from image_pipeline.components.sources.skipping import IMAGE_ENDINGS
-from image_pipeline.components.sources.split_names import SPLIT_NAMES
 
 # ImageNet's synset; a name and a number, as in cat.12.jpg; all before the first underscore.
 _FLAT_PATTERNS = (
@@ -32,9 +32,9 @@ class Layout:
     """What the paths below a folder seem to mean.
 
     Attributes:
-      kind: "class folders", "split folders", "class in the file name", "image/mask pairs", "a
-        COCO file", "COCO files, one a split", "no classes", "labels that the source says", "the
-        first items of a generator", or what `name_kind` calls a table.
+      kind: "class folders", "split folders", "class in the file name", "image/mask pairs", "no
+        classes", "labels that the source says", "the first items of a generator", or what a table
+        is called, see `SourceKind.name`.
       images: number of files with an image's ending.
       others: number of all other files.
       label_pattern: for `ingest.label_pattern`.

@@ -11,16 +11,16 @@ from typing import Any
 from image_pipeline.components import files
 from image_pipeline.components.dataset.record import order_names
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.generators.generator import open_generator
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.open_source import no_usable_row, open_complete
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import names_of
-from image_pipeline.components.ingest.source_kind import kind_of, open_generator
+from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES
 from image_pipeline.components.sources.folder import OUTSIDE
 from image_pipeline.components.sources.reading import MISSING_FILE
 from image_pipeline.components.sources.references import ImageRef, Said, Source
-from image_pipeline.components.sources.split_names import SPLIT_NAMES
-from image_pipeline.components.tables.table_files import name_kind
+from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.init.layout import Layout
 from image_pipeline.init.tag_cells import find_separator
 
@@ -136,9 +136,8 @@ def read_layout(table: str, given: IngestOptions) -> tuple[Layout, Source, list[
 def _name_kind(table: str, options: IngestOptions) -> str:
     if options.generator is not None:
         return "the first items of a generator"
-    if not (table.lower().endswith(".json") and options.has_boxes):
-        return name_kind(table)
-    return "COCO files, one a split" if "{SPLIT}" in table else "a COCO file"
+    name = kind_of(table).name
+    return f"{name} for each split" if SPLIT in table else name
 
 
 def _read_rows(table: str, options: IngestOptions) -> _Rows:
@@ -190,7 +189,7 @@ def _choose_splits(
     """The rows of each split, what to call the splits that rows name, and the columns."""
     columns, named = dict(rows.options.columns), rows.splits
     own = _name_splits(named)
-    if "{SPLIT}" in table and not own:
+    if SPLIT in table and not own:
         own = {name: name for name in sorted(named)}
     if not own and "split" in columns:
         columns |= {"split": None, "table_split": columns["split"]}

@@ -5,14 +5,14 @@ import tempfile
 from collections.abc import Sequence
 
 from image_pipeline.components import files
-from image_pipeline.components.archives.archive import is_archive
+from image_pipeline.components.archives.archive import ARCHIVE
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.complete_options import check_splits
 from image_pipeline.components.ingest.listing import Listing, list_images
 from image_pipeline.components.ingest.masks import check_masks
 from image_pipeline.components.ingest.open_source import no_usable_row
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.source_kind import kind_of
+from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.run.engine import make_paths_absolute
 
 
@@ -32,7 +32,7 @@ def check_listing(listing: Listing) -> Listing:
         return listing
     if not listing.found:
         raise UserError(f"The images folder {images_dir!r} holds no files; check --images.")
-    if is_archive(images_dir) and not listing.usable:
+    if kind is ARCHIVE and not listing.usable:
         raise UserError(
             f"None of {listing.found:,} members of {images_dir!r} can be read; the first that says "
             f"why: {listing.first_problem or 'it is no file'}."

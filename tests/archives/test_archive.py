@@ -11,7 +11,7 @@ import zipfile
 import pytest
 
 from image_pipeline.components.archives import byte_ranges
-from image_pipeline.components.archives.archive import LISTED_TWICE, Archive, is_archive
+from image_pipeline.components.archives.archive import ARCHIVE, LISTED_TWICE, Archive
 from image_pipeline.components.archives.byte_ranges import read_zipped
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import CORRUPT, UNSUPPORTED, BadImage
@@ -118,7 +118,7 @@ def test_braces_name_archives(tmp_path):
     for number in range(3):
         write_tar(tmp_path / f"s-00{number}.tar", {f"x/{number}.jpg": b"%d" % number})
     archive = Archive(f"{tmp_path}/s-{{000..001}}.tar")
-    assert is_archive(archive.root)
+    assert ARCHIVE.is_given(archive.root)
     assert [(ref.path, archive.read(ref, 9)) for ref in archive.list()] == [
         ("x/0.jpg", b"0"),
         ("x/1.jpg", b"1"),
@@ -369,9 +369,9 @@ def test_what_is_no_archive_is_refused(tmp_path):
 
 def test_what_is_an_archive(tmp_path):
     (tmp_path / "b.tar").mkdir()
-    assert is_archive("x/a.TAR") and is_archive("a.tgz") and is_archive("a.tar.gz")
-    assert is_archive("s3://b/*.zip") and is_archive("a.zip")
-    assert not is_archive(str(tmp_path / "b.tar")) and not is_archive("a.csv")
+    for name in ("x/a.TAR", "a.tgz", "a.tar.gz", "s3://b/*.zip", "a.zip"):
+        assert ARCHIVE.is_given(name)
+    assert not ARCHIVE.is_given(str(tmp_path / "b.tar")) and not ARCHIVE.is_given("a.csv")
 
 
 def test_a_file_stays_open_while_it_is_read(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ import pytest
 from image_pipeline.components.arrays.array_tables import read_array_rows
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
-from image_pipeline.components.sources.held import name_of, split_of
+from image_pipeline.components.sources.file_names import name_of, split_of
 from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.tables.table import Table

@@ -6,8 +6,8 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators.generator import GENERATOR, Generator
-from image_pipeline.components.sources.held import HeldImage
 from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
+from image_pipeline.components.sources.rows import HeldImage
 from image_pipeline.components.tables.table_columns import complete_options
 
 pytestmark = pytest.mark.e2e

@@ -18,8 +18,8 @@ from image_pipeline.components.record_files.examples import Parts, parse_example
 from image_pipeline.components.record_files.tfrecord_images import find_tensor
 from image_pipeline.components.record_files.tfrecord_rows import read_examples
 from image_pipeline.components.sources import rows
-from image_pipeline.components.sources.held import HeldImage, Unusable
 from image_pipeline.components.sources.references import ImageRef
+from image_pipeline.components.sources.rows import HeldImage, Unusable
 from image_pipeline.components.sources.source_kinds import read_place
 from tests.images import zoo
 

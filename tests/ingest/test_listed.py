@@ -16,8 +16,8 @@ from image_pipeline.components.ingest.listed import (
 )
 from image_pipeline.components.ingest.listing import Listing, list_images
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.sources.held import Place
 from image_pipeline.components.sources.references import Chunk, ImageRef, Said, make_chunks
+from image_pipeline.components.sources.rows import Place
 from image_pipeline.components.spool import Spool
 from tests.drawings import write_folder
 

@@ -14,7 +14,7 @@ from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.sources.held import HeldImage
+from image_pipeline.components.sources.rows import HeldImage
 from image_pipeline.components.sources.source_kinds import read_rows
 from tests.data_set_files import PACKINGS, encode_example, write_tfrecord
 from tests.drawings import draw, encode_png

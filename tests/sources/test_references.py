@@ -6,8 +6,8 @@ import json
 import pytest
 
 from image_pipeline.components.images.boxes import SaidBox
-from image_pipeline.components.sources.held import Place
 from image_pipeline.components.sources.references import ImageRef, Said, list_fields
+from image_pipeline.components.sources.rows import Place
 
 pytestmark = pytest.mark.unit
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from image_pipeline.components.sources.skipping import find_other_kind, names_other_kind
+from image_pipeline.components.sources.reading import find_other_kind, names_other_kind
 from tests.images import zoo
 
 pytestmark = pytest.mark.unit

@@ -12,8 +12,8 @@ from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.sources.held import Place
 from image_pipeline.components.sources.references import ImageRef
+from image_pipeline.components.sources.rows import Place
 from image_pipeline.components.sources.source_kinds import (
     all_kinds,
     check_unchanged,

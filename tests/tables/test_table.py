@@ -8,10 +8,9 @@ import os
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.sources.held import HeldImage, Place, Unusable
 from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.references import ImageRef, Said, fingerprint_refs
-from image_pipeline.components.sources.rows import Row
+from image_pipeline.components.sources.rows import HeldImage, Place, Row, Unusable
 from image_pipeline.components.sources.source_kinds import kind_of, list_tables
 from image_pipeline.components.tables.table import Table
 from image_pipeline.components.tables.table_columns import complete_options
