@@ -60,14 +60,13 @@ def find_files(pattern: str) -> list[tuple[str, int]]:
     found = find_matching(pattern)
     if not found:
         raise UserError(f"There is no archive {pattern!r}; check --images.")
-    return [(path, _modified_at(path)) for path in found]
-
-
-def _modified_at(path: str) -> int:
-    try:
-        return files.stat_file(path)[1]
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise UserError(f"There is no archive {path!r}; check --images.") from error
+    dated = []
+    for path in found:
+        try:
+            dated.append((path, files.stat_file(path)[1]))
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise UserError(f"There is no archive {path!r}; check --images.") from error
+    return dated
 
 
 # One listing is kept, since whoever checks the images lists them before whoever ingests them.

@@ -180,8 +180,10 @@ def _iterate(
         try:
             member = archive.next()
         except tarfile.TarError as error:
-            if _goes_on(archive, file):
-                continue
+            archive.offset += _BLOCK  # type: ignore[attr-defined]
+            file.seek(archive.offset)
+            if file.read(1):
+                continue  # What followed the block, as a header follows a long name, is none.
             if not expected:
                 raise
             yield _damage(path, expected, f"{path!r} cannot be read on ({error})")
@@ -200,13 +202,6 @@ def _iterate(
         expected = archive.offset
         if not _is_hidden(member.name):
             yield member
-
-
-def _goes_on(archive: tarfile.TarFile, file: BinaryIO) -> bool:
-    """Skips a block: what followed it, as a header follows a long name, is none."""
-    archive.offset += _BLOCK  # type: ignore[attr-defined]
-    file.seek(archive.offset)
-    return bool(file.read(1))
 
 
 def _check_gap(file: BinaryIO, start: int, end: int | None) -> str:

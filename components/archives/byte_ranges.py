@@ -127,7 +127,10 @@ def read_ahead(refs: Sequence[ImageRef], source: Source, max_bytes: int) -> Sour
     held: dict[Place, bytes | BadImage | OSError] = {}
     for ref in sorted(packed, key=_start_of):
         if ref.problem is None and ref.size_bytes <= max_bytes and ref.place is not None:
-            held[ref.place] = _try_read(ref, source, max_bytes)
+            try:
+                held[ref.place] = source.read(ref, max_bytes)
+            except (BadImage, OSError) as error:
+                held[ref.place] = error
     return _Ahead(source, held)
 
 
@@ -155,13 +158,6 @@ class _Ahead:
         if isinstance(found, bytes):
             return found[:most_bytes]
         raise found
-
-
-def _try_read(ref: ImageRef, source: Source, max_bytes: int) -> bytes | BadImage | OSError:
-    try:
-        return source.read(ref, max_bytes)
-    except (BadImage, OSError) as error:
-        return error
 
 
 def _start_of(ref: ImageRef) -> tuple[str, int]:

@@ -148,15 +148,12 @@ class _Kept:
         with self._lock:
             if key not in self._files:
                 self._files[key] = _open(path, packing, is_checked)
-                self._make_room()
+                taken = sum(size_bytes for _, size_bytes in self._files.values())
+                while taken > _KEPT_BYTES and len(self._files) > _LEAST_KEPT:
+                    _, (_, size_bytes) = self._files.popitem(last=False)
+                    taken -= size_bytes
             self._files.move_to_end(key)
             return self._files[key][0]
-
-    def _make_room(self) -> None:
-        taken = sum(size_bytes for _, size_bytes in self._files.values())
-        while taken > _KEPT_BYTES and len(self._files) > _LEAST_KEPT:
-            _, (_, size_bytes) = self._files.popitem(last=False)
-            taken -= size_bytes
 
 
 _KEPT = _Kept()

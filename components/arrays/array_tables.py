@@ -86,7 +86,9 @@ def read_array_rows(path: str, columns: Mapping[str, str | None]) -> Iterator[Ro
         stop = min(start + at_once, image.rows)
         cells = [_read_cells(read, start, stop) for read in found.values()]
         for line, values in enumerate(zip(*cells, strict=True), start):
-            yield _make_row(line, list(found), values)
+            damaged = next((value for value in values if isinstance(value, _Damaged)), None)
+            cells_by_name = {} if damaged else dict(zip(found, values, strict=True))
+            yield Row(line, cells_by_name, damaged.problem if damaged else None)
 
 
 def _open(path: str) -> dict[str, StoredArray]:
@@ -242,17 +244,13 @@ def _read_images(
 
 def _read_values(array: StoredArray, start: int, stop: int) -> list[Any]:
     rows = array.read(start, stop)
-    if rows.dtype.kind == "U" and (_code_points(rows) > sys.maxunicode).any():
-        raise BadImage(CORRUPT, f"{array.name!r} has what is no text")
+    if rows.dtype.kind == "U" and rows.dtype.itemsize:
+        native = np.ascontiguousarray(rows, rows.dtype.newbyteorder("="))
+        if (native.reshape(-1).view(np.uint32) > sys.maxunicode).any():
+            raise BadImage(CORRUPT, f"{array.name!r} has what is no text")
     is_single = rows.ndim == 2 and rows.shape[1] == 1
     cells = (rows[:, 0] if is_single else rows).tolist()
     return [os.fsdecode(c) for c in cells] if cells and isinstance(cells[0], bytes) else cells
-
-
-def _code_points(texts: np.ndarray) -> np.ndarray:
-    """The numbers of all characters."""
-    native = np.ascontiguousarray(texts, texts.dtype.newbyteorder("="))
-    return native.reshape(-1).view(np.uint32) if native.dtype.itemsize else np.zeros(0, np.uint32)
 
 
 def _read_classes(array: StoredArray, start: int, stop: int) -> list[Any]:
@@ -280,14 +278,6 @@ def _read_cells(read: _ReadCells, start: int, stop: int) -> list[Any]:
             return [_Damaged(error.message)]
     middle = (start + stop) // 2
     return _read_cells(read, start, middle) + _read_cells(read, middle, stop)
-
-
-def _make_row(line: int, names: list[str], values: tuple[Any, ...]) -> Row:
-    cells = dict(zip(names, values, strict=True))
-    for value in values:
-        if isinstance(value, _Damaged):
-            return Row(line, cells={}, problem=value.problem)
-    return Row(line, cells)
 
 
 ARRAYS = SourceKind(

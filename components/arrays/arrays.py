@@ -194,18 +194,14 @@ def read_row(ref: ImageRef, wanted: int) -> bytes:
     if array.rows_at_once == 1:
         row = array.read(place.start, place.start + 1)[0]
     else:
-        row = _read_block(array, place.start)
+        number, at = divmod(place.start, array.rows_at_once)
+        start = place.start - at
+        stop = min(start + array.rows_at_once, array.rows)
+        row = BLOCKS.get((array, number), lambda: array.read(start, stop))[at]
     if array.holds_files:
         return bytes(row)[:wanted]
     values = np.ascontiguousarray(row, array.passed_on)
     return b"".join((array.header, values.reshape(-1).view(np.uint8).data))[:wanted]
-
-
-def _read_block(array: StoredArray, row: int) -> np.ndarray:
-    number, place = divmod(row, array.rows_at_once)
-    start = number * array.rows_at_once
-    stop = min(start + array.rows_at_once, array.rows)
-    return BLOCKS.get((array, number), lambda: array.read(start, stop))[place]
 
 
 _opening = threading.Lock()

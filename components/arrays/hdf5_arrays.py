@@ -5,6 +5,7 @@ of it; bytes are read from the file itself and unpacked here, by as many threads
 """
 
 import atexit
+import dataclasses
 import functools
 import math
 import os
@@ -59,7 +60,9 @@ def open_hdf5(path: str) -> list[StoredArray]:
         try:
             for name, item in _walk(file):
                 if isinstance(item, h5py.ExternalLink):
-                    found.append(_describe_link(path, name, item))
+                    problem = _say_elsewhere([os.fsdecode(item.filename)])
+                    link = StoredArray(path, name, (), np.dtype("u1"), read_nothing)
+                    found.append(dataclasses.replace(link, problem=problem))
                 elif isinstance(item, h5py.Dataset):
                     found.append(_describe(path, name, item, heap))
         except (
@@ -139,11 +142,6 @@ def _describe(path: str, name: str, item: h5py.Dataset, heap: Heap) -> StoredArr
     is_as_stored = item.id.get_type() == h5py.h5t.py_create(dtype)
     direct = _read_directly(item, dtype, source) if is_as_stored else None
     return describe(dtype, direct or library, _count_together(item, is_direct=direct is not None))
-
-
-def _describe_link(path: str, name: str, link: h5py.ExternalLink) -> StoredArray:
-    problem = _say_elsewhere([os.fsdecode(link.filename)])
-    return StoredArray(path, name, (), np.dtype("u1"), read_nothing, problem=problem)
 
 
 def _find_problem(item: h5py.Dataset) -> str:
@@ -230,6 +228,11 @@ def _read_pointers(item: h5py.Dataset, source: FileBytes) -> _Read | None:
     return _read_directly(item, POINTER, source) if is_usual and not has_own_fill else None
 
 
+def _read_sizes(pointers: _Read) -> Callable[[int, int], Sequence[int]]:
+    """The lengths of rows of varying length, of which the rows themselves are not read."""
+    return lambda start, stop: pointers(start, stop)["length"].tolist()
+
+
 def _follow(pointers: _Read, heap: Heap, are_texts: bool = False) -> _Read:
     """Reads what pointers point to; texts end at their first zero, as HDF5 reads them."""
 
@@ -244,8 +247,3 @@ def _follow(pointers: _Read, heap: Heap, are_texts: bool = False) -> _Read:
         return values
 
     return read
-
-
-def _read_sizes(pointers: _Read) -> Callable[[int, int], Sequence[int]]:
-    """The lengths of rows of varying length, of which the rows themselves are not read."""
-    return lambda start, stop: pointers(start, stop)["length"].tolist()

@@ -122,7 +122,13 @@ class ChunkReader:
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """Rows from one number up to another; see `StoredArray.read`."""
-        return read_chunks(self._shape, self._chunk, self._dtype, (start, stop), self._take_chunk)
+
+        def take(corner: tuple[int, ...]) -> np.ndarray:
+            if self._has_pointers:  # They are kept, since files are mostly read one by one.
+                return BLOCKS.get((self, corner), lambda: self._read_chunk(corner))
+            return self._read_chunk(corner)
+
+        return read_chunks(self._shape, self._chunk, self._dtype, (start, stop), take)
 
     def check(self, start: int, stop: int) -> None:
         """Raises BadImage if chunks of these rows are, or unpack to, more than they can have."""
@@ -145,12 +151,6 @@ class ChunkReader:
             elif code == DEFLATE and not skipped_filters & 1 << place:
                 self._inflate(data)
                 return
-
-    def _take_chunk(self, corner: tuple[int, ...]) -> np.ndarray:
-        """A whole chunk; pointers are kept, since files are mostly read one by one."""
-        if self._has_pointers:
-            return BLOCKS.get((self, corner), lambda: self._read_chunk(corner))
-        return self._read_chunk(corner)
 
     def _read_chunk(self, corner: tuple[int, ...]) -> np.ndarray:
         """A whole chunk; those that were never written have the value that stands for that."""

@@ -87,15 +87,11 @@ def _read_reference(image: StoredImage) -> tuple[ImageRef, int] | None:
     encoded = image.encoded
     if bytes(encoded[: len(_MARK)]) != _MARK:
         return None
-    if image.is_raw and len(encoded) == _count_bytes(image):
+    sides = (image.height, image.width, image.channels)
+    if image.is_raw and len(encoded) == math.prod(sides) * np.dtype(image.dtype).itemsize:
         return None  # Pixels that happen to begin so.
     *place, size_bytes, modified_ns, start = json.loads(str(encoded[len(_MARK) :], "ascii"))
     return ImageRef("", size_bytes, modified_ns, place=Place(*place)), start
-
-
-def _count_bytes(image: StoredImage) -> int:
-    dtype = np.dtype(image.dtype)
-    return math.prod((image.height, image.width, image.channels, dtype.itemsize))
 
 
 def _check_unchanged(ref: ImageRef) -> None:

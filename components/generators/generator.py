@@ -9,20 +9,23 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.function_version import function_version
-from image_pipeline.components.generators.generator_items import Body, encode_record
-from image_pipeline.components.generators.generator_worker import END, FAILED, Failure
+from image_pipeline.components.generators.generator_items import encode_record
+from image_pipeline.components.generators.generator_worker import END, FAILED, WRONG, Failure
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
-from image_pipeline.components.sources.references import ImageRef, Said, Source
+from image_pipeline.components.sources.references import ImageRef, Said
 from image_pipeline.components.sources.rows import HeldImage, Place, Row
 from image_pipeline.components.sources.source_kinds import SourceKind
 from image_pipeline.components.tables.column_names import USUAL_OF_HELD, usable_name
 from image_pipeline.components.tables.table import Table, check_bad_row
+
+if TYPE_CHECKING:
+    from image_pipeline.components.generators.generator_process import Sent
 
 SHARDS_AT_ONCE = 16
 """Shards of a unit of work, whatever the number of cores: items are taken from them in turn."""
@@ -35,38 +38,28 @@ _SAMPLE = 32  # items that say what the columns are
 
 
 @dataclasses.dataclass(frozen=True)
-class InHand:
-    """A source whose images are here already: those of one item, by their columns."""
+class Items:
+    """Items of a generator as a source: their images are in memory.
+
+    Attributes:
+      root: of the generator.
+      refs: to the items.
+      images: of the items, the bytes of their files.
+    """
 
     root: str
-    images: Mapping[str, bytes]
-
-    def list(self) -> Iterator[ImageRef]:
-        """What is in hand was not listed."""
-        return iter(())
-
-    def read(self, ref: ImageRef, most_bytes: int) -> bytes:
-        """See `Source.read`."""
-        if ref.place is None:
-            raise BadImage("bad_row", "its image must be an array or the bytes of a file")
-        return self.images[ref.place.inside][:most_bytes]
-
-
-@dataclasses.dataclass(frozen=True)
-class FirstItems:
-    """Some items of a generator as a source: they are in memory, and can be read again."""
-
-    root: str
-    held: Mapping[str, tuple[ImageRef, Source]]
+    refs: Sequence[ImageRef]
+    images: Mapping[Place, bytes]
 
     def list(self) -> Iterator[ImageRef]:
         """Lists the items."""
-        return (ref for ref, _ in self.held.values())
+        return iter(self.refs)
 
     def read(self, ref: ImageRef, most_bytes: int) -> bytes:
         """Reads an item's image, or its mask; see `Source.read`."""
-        assert ref.said is not None  # An item is a row.
-        return self.held[ref.said.row][1].read(ref, most_bytes)
+        if ref.place is None:
+            raise BadImage("bad_row", "its image must be an array or the bytes of a file")
+        return self.images[ref.place][:most_bytes]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,7 +105,7 @@ class Generator:
 
     def items(
         self, shards: Iterable[ImageRef], most_items: int | None = None
-    ) -> Iterator[tuple[ImageRef, Source]]:
+    ) -> Iterator[tuple[ImageRef, Items]]:
         """Runs shards: each item, and the source that it can be read from.
 
         Args:
@@ -124,37 +117,44 @@ class Generator:
             an item is none and `bad_rows` is "error".
         """
         numbers = [ref.place.start for ref in shards if ref.place is not None]
-        known = Table(self.root, self.table)
-        seen = dict.fromkeys(numbers, 0)
-        with contextlib.closing(self._run(numbers, most_items)) as sent:
-            for each in sent:
-                if each.kind == END:
-                    _check_count(self._name(each.shard), seen[each.shard], each.item)
+        table = Table(self.root, self.table)
+        with contextlib.closing(self._run(numbers, most_items)) as found:
+            for sent in found:
+                if sent.kind == END:
                     continue
-                seen[each.shard] += 1
-                if each.kind == FAILED:
-                    yield self._judge_failure(each.shard, each.item, each.body), self
+                images: dict[Place, bytes] = {}
+                if sent.kind == FAILED:
+                    ref = self._judge_failure(sent)
                 else:
-                    yield self._refer(known, each.shard, each.item, each.kind, each.body)
+                    row, images = self._row(sent)
+                    if not row.problem and (problem := self._find_problem(row)):
+                        row = Row(sent.item, {}, problem)
+                    ref = table.reference(self._place(sent), None, row)
+                    if ref.problem is not None:
+                        check_bad_row(ref.message, self.table)
+                yield ref, Items(self.root, [ref], images)
 
-    def first_items(self) -> FirstItems:
+    def first_items(self) -> Items:
         """The first items of each shard, some 32 together; raises as `items` does."""
-        items = self.items(self.list(), -(-_SAMPLE // self.options.shards))
-        return FirstItems(self.root, {ref.said.row: (ref, at) for ref, at in items if ref.said})
+        refs: list[ImageRef] = []
+        images: dict[Place, bytes] = {}
+        for ref, item in self.items(self.list(), -(-_SAMPLE // self.options.shards)):
+            refs.append(ref)
+            images.update(item.images)
+        return Items(self.root, refs, images)
 
     def sample(self) -> Iterator[tuple[str, Row]]:
         """The first items of the first shard that has any, as rows with their places."""
         for shard in range(self.options.shards):
-            found = False
-            with contextlib.closing(self._run([shard], _SAMPLE)) as sent:
-                for each in sent:
-                    if each.kind == FAILED:
-                        raise self._failed(each.shard, each.item, each.body)
-                    if each.kind != END:
-                        found = True
-                        place = self._place(each.shard, each.item)
-                        yield place, self._row(each.shard, each.item, each.kind, each.body)[0]
-            if found:
+            is_empty = True
+            with contextlib.closing(self._run([shard], _SAMPLE)) as found:
+                for sent in found:
+                    if sent.kind == FAILED:
+                        raise self._failed(sent)
+                    if sent.kind != END:
+                        is_empty = False
+                        yield self._place(sent), self._row(sent)[0]
+            if not is_empty:
                 return
         raise UserError(f"{self.root} yields nothing in any of its {self.options.shards} shards.")
 
@@ -183,33 +183,20 @@ class Generator:
     def _name(self, shard: int) -> str:
         return f"{self.root.rpartition(':')[2]}/{shard:04d}"
 
-    def _place(self, shard: int, item: int) -> str:
-        return f"{self._name(shard)}:{item}"
+    def _place(self, sent: "Sent") -> str:
+        return f"{self._name(sent.shard)}:{sent.item}"
 
-    def _row(
-        self, shard: int, item: int, kind: str, body: Body | str
-    ) -> tuple[Row, dict[str, bytes]]:
+    def _row(self, sent: "Sent") -> tuple[Row, dict[Place, bytes]]:
         """An item as a row, and the images that it holds."""
-        if isinstance(body, str):
-            return Row(item, {}, body), {}
-        cells, pieces = body
-        images = {name: b"".join(each) for name, each in pieces.items()}
-        held = {
-            name: HeldImage(Place(self.root, "item", shard, 1, name), len(data))
-            for name, data in images.items()
-        }
-        return Row(item, {**cells, **held}), images
-
-    def _refer(
-        self, table: Table, shard: int, item: int, kind: str, body: Body | str
-    ) -> tuple[ImageRef, Source]:
-        row, images = self._row(shard, item, kind, body)
-        if not row.problem and (problem := self._find_problem(row)):
-            row = Row(item, {}, problem)
-        ref = table.reference(self._place(shard, item), None, row)
-        if ref.problem is not None:
-            check_bad_row(ref.message, self.table)
-        return ref, InHand(self.root, images)
+        if sent.kind == WRONG:
+            return Row(sent.item, {}, sent.body), {}
+        cells, pieces = sent.body
+        images: dict[Place, bytes] = {}
+        for name, each in pieces.items():
+            place = Place(self.root, "item", sent.shard, sent.item, name)
+            images[place] = b"".join(each)
+            cells[name] = HeldImage(place, len(images[place]))
+        return Row(sent.item, cells), images
 
     def _find_problem(self, row: Row) -> str | None:
         """What of an item does not fit the columns that the first items had."""
@@ -229,19 +216,20 @@ class Generator:
                 )
         return None
 
-    def _judge_failure(self, shard: int, item: int, failure: Failure) -> ImageRef:
+    def _judge_failure(self, sent: "Sent") -> ImageRef:
         """A reference to the item that did not come, unless the run stops here."""
         if self.options.errors == "stop":
-            raise self._failed(shard, item, failure)
-        place = self._place(shard, item)
-        message = f"{place}: {_tell(failure)}; the rest of this shard is missing"
-        name = f"{self._name(shard)}/{item:08d}"
+            raise self._failed(sent)
+        place = self._place(sent)
+        message = f"{place}: {_tell(sent.body)}; the rest of this shard is missing"
+        name = f"{self._name(sent.shard)}/{sent.item:08d}"
         return ImageRef(name, 0, 0, GENERATOR_FAILED, message, Said(place))
 
-    def _failed(self, shard: int, item: int, failure: Failure) -> UserError:
+    def _failed(self, sent: "Sent") -> UserError:
         return UserError(
-            f"{self.root} failed in shard {shard} at item {item}: {_tell(failure)}; correct it, or "
-            "set ingest.generator.errors=quarantine to go on without the rest of that shard."
+            f"{self.root} failed in shard {sent.shard} at item {sent.item}: {_tell(sent.body)}; "
+            "correct it, or set ingest.generator.errors=quarantine to go on without the rest of "
+            "that shard."
         )
 
 
@@ -251,11 +239,6 @@ def not_read_again(root: str) -> UserError:
         f"No single image of {root} can be read again; correct the generator and ingest again, "
         "which runs all of its shards."
     )
-
-
-def _check_count(name: str, seen: int, sent: int) -> None:
-    if seen != sent:
-        raise RuntimeError(f"{name}: its process sent {sent} items, and {seen} came.")
 
 
 def _tell(failure: Failure) -> str:

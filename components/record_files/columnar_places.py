@@ -125,17 +125,11 @@ def _to_bytes(cell: pa.Scalar, path: str) -> bytes:
     return data
 
 
-@functools.lru_cache(maxsize=4)
-def _open_column(path: str, name: str, modified_ns: int) -> "_Column":
-    """`modified_ns` is for the cache only."""
-    return _Column(path, name)
-
-
 class _Column:
     """A column of a Parquet file, of which the last blocks that were read are held."""
 
-    def __init__(self, path: str, name: str):
-        """Opens the file."""
+    def __init__(self, path: str, name: str, modified_ns: int):
+        """Opens the file; `modified_ns` is for the cache only."""
         self._file = open_parquet(files.open_input(path))
         self._name, self._lock = name, threading.Lock()
         self._blocks: collections.OrderedDict[tuple[int, int], Any] = collections.OrderedDict()
@@ -179,3 +173,6 @@ class _Column:
             if len(self._blocks) > _BLOCKS:
                 self._blocks.popitem(last=False)
         return self._blocks[group, number]
+
+
+_open_column = functools.lru_cache(maxsize=4)(_Column)

@@ -152,11 +152,8 @@ def _sizes_of_group(parquet: pq.ParquetFile, group: int, inside: str) -> Sequenc
     if chunk.statistics is not None and chunk.statistics.null_count == 0:
         return [mean] * found.num_rows
     batches = parquet.iter_batches(_LOOKED_AT, row_groups=[group], columns=[inside])
-    return [mean if valid else None for each in batches for valid in _is_valid(each, inside)]
-
-
-def _is_valid(batch: pa.RecordBatch, inside: str) -> list[bool]:
-    return pc.is_valid(_bytes_of(batch, inside)).to_pylist()
+    valid = (pc.is_valid(_bytes_of(batch, inside)).to_pylist() for batch in batches)
+    return [mean if is_there else None for each in valid for is_there in each]
 
 
 def _lengths(batch: pa.RecordBatch, inside: str) -> Sequence[int | None]:
@@ -329,11 +326,6 @@ def _is_image(data: bytes | None) -> bool:
     return bool(data) and tell_kind(data or b"").group in ("image", "unsupported_image")
 
 
-def _is_saved(images: str) -> bool:
-    """Whether Hugging Face's `datasets` saved a folder (`save_to_disk`)."""
-    return any(os.path.isfile(f"{images}/{name}") for name in (_STATE, _SPLITS))
-
-
 def _list_saved(folder: str) -> Files:
     if not os.path.isfile(f"{folder}/{_SPLITS}"):
         return [(path, None) for path in _list_split(folder)]
@@ -358,7 +350,7 @@ def _name_below(folder: str, name: str) -> str:
 
 SAVED = SourceKind(
     name="a data set that Hugging Face's datasets saved",
-    recognise=_is_saved,
+    recognise=lambda images: any(os.path.isfile(f"{images}/{n}") for n in (_STATE, _SPLITS)),
     files=_list_saved,
     rows=read_rows,
 )

@@ -139,7 +139,9 @@ class _Reader:
             feature = features[name]
             if name in self._images and feature.kind == "string":
                 is_one = len(feature.values) == 1 and not name.startswith(_OF_OBJECTS)
-                cells[name] = self._hold(features, feature, frame) if is_one else _refuse(feature)
+                count = len(feature.values)
+                several = Unusable(_SEVERAL.format(count), is_images=True) if count else None
+                cells[name] = self._hold(features, feature, frame) if is_one else several
             elif feature.kind == "string" and (
                 name in self._opaque or _count_bytes(feature) > _MOST_TEXT_BYTES
             ):
@@ -172,12 +174,6 @@ class _Reader:
         return HeldImage(place, end - at + header_bytes, self._modified_ns)
 
 
-def _refuse(feature: Feature) -> Unusable | None:
-    """What is left of an image's feature that has several, or one an object; None for none."""
-    count = len(feature.values)
-    return Unusable(_SEVERAL.format(count), is_images=True) if count else None
-
-
 def _size_of(feature: Feature) -> int:
     """Of the first value of bytes."""
     return feature.values[0][1] - feature.values[0][0] if feature.values else 0
@@ -196,19 +192,15 @@ def _head_of(feature: Feature, buffer: Any) -> bytes:
 def _kind_of(name: str, features: Mapping[str, Feature], buffer: Any) -> str:
     """What a feature of bytes is, of `_KINDS`, or text; by its first value if it has several."""
     feature = features[name]
-    if _is_image(name, _head_of(feature, buffer), _size_of(feature)):
+    kind = tell_kind(_head_of(feature, buffer)).group
+    is_file = _size_of(feature) >= _LEAST_BYTES and kind in ("image", "unsupported_image")
+    if name == record.IMAGE or is_file:
         return "image"
     if len(feature.values) == 1 and (found := find_pixels(features, feature, buffer)):
         return "mask" if found.pixels.dtype.startswith("uint") else "array"
     if _count_bytes(feature) > _MOST_TEXT_BYTES:
         return "opaque"
     return "text" if any(is_text(bytes(buffer[a:b])) for a, b in feature.values) else "opaque"
-
-
-def _is_image(name: str, head: bytes, size: int) -> bool:
-    return name == record.IMAGE or (
-        size >= _LEAST_BYTES and tell_kind(head).group in ("image", "unsupported_image")
-    )
 
 
 def _join_boxes(cells: dict[str, Any]) -> dict[str, Any]:

@@ -66,14 +66,13 @@ def _expand(pattern: str) -> list[str]:
     if found is None:
         return [pattern]
     first, last, listed = found.groups()
-    inside = listed.split(",") if first is None else _count(first, last)
+    if first is None:
+        inside = listed.split(",")
+    else:
+        width = len(first) if first.startswith("0") else 0
+        inside = [f"{number:0{width}d}" for number in range(int(first), int(last) + 1)]
     before, after = pattern[: found.start()], pattern[found.end() :]
     return list(itertools.chain.from_iterable(_expand(f"{before}{i}{after}") for i in inside))
-
-
-def _count(first: str, last: str) -> list[str]:
-    width = len(first) if first.startswith("0") else 0
-    return [f"{number:0{width}d}" for number in range(int(first), int(last) + 1)]
 
 
 def find_split(path: str) -> str | None:

@@ -209,9 +209,7 @@ def _measure(ref: ImageRef, file: os.DirEntry | str) -> ImageRef:
 
 def _list_remote(images_dir: str) -> Iterator[ImageRef]:
     for path, size_bytes, modified_ns in files.list_remote_tree(images_dir):
-        is_folder = not path or path.endswith(
-            "/"
-        )  # What a store's web console creates for a folder.
+        is_folder = path[-1:] in ("", "/")  # What a store's web console creates for one.
         if not is_folder and not any(part.startswith(".") for part in path.split("/")):
             yield ImageRef(path, size_bytes, modified_ns)
 

@@ -188,7 +188,7 @@ def _list_folders(pattern: str) -> Iterable[str]:
     Files may match, too, if the pattern has a file's ending, as `day-{SPAN}.tar` has.
     """
     may_be_files = _ENDING.search(pattern) is not None
-    pieces = [pattern[start:end] for start, end in _between_tokens(pattern)]
+    pieces = _TOKEN.sub("\0", pattern).split("\0")
     if files.is_local(pattern):
         found = glob.glob("*".join(map(glob.escape, pieces)))
         return [path for path in found if may_be_files or os.path.isdir(path)]
@@ -197,10 +197,3 @@ def _list_folders(pattern: str) -> Iterable[str]:
     paths = (path.split("/") for path, _, _ in files.list_remote_tree(fixed))
     least = depth if may_be_files else depth + 1
     return {"/".join([fixed, *path[:depth]]) for path in paths if len(path) >= least}
-
-
-def _between_tokens(pattern: str) -> list[tuple[int, int]]:
-    """Where the parts between tokens begin and end."""
-    tokens = [found.span() for found in _TOKEN.finditer(pattern)]
-    starts, ends = [0, *(end for _, end in tokens)], [*(start for start, _ in tokens), len(pattern)]
-    return list(zip(starts, ends, strict=True))

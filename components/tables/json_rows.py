@@ -58,26 +58,20 @@ def _read_json(path: str, columns: Asked) -> Iterator[Row]:
         rows = found
     else:
         raise TableError(1, "it must be a COCO file or a list of objects, a row each.")
-    has_halves = "\\ud" in text.lower()
+    has_halves = "\\ud" in text.lower()  # of surrogate pairs, which are no text by themselves
     for number, cells in enumerate(rows, 1):
-        if isinstance(cells, dict) and not (has_halves and _has_half(cells)):
-            yield Row(number, cells)
-        else:
-            yield Row(number, {}, "it is no JSON object")
+        is_object = isinstance(cells, dict)
+        try:
+            if has_halves:
+                os.fsencode(json.dumps(cells, ensure_ascii=False))
+        except UnicodeEncodeError:
+            is_object = False
+        yield Row(number, cells) if is_object else Row(number, {}, "it is no JSON object")
 
 
 def _holds_object(images: str) -> bool:
     """Whether a file holds one object, where a list of them is a table."""
     return read_head(images).lstrip(codecs.BOM_UTF8 + b" \t\r\n").startswith(b"{")
-
-
-def _has_half(cells: dict[str, Any]) -> bool:
-    """Whether any text has half a surrogate pair, which is none."""
-    try:
-        os.fsencode(json.dumps(cells, ensure_ascii=False))
-    except UnicodeEncodeError:
-        return True
-    return False
 
 
 def _without_outlines(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -109,9 +103,17 @@ def read_coco(content: Mapping[str, Any]) -> list[dict[str, Any]]:
     names = {each.get("id"): _name_of(each) for each in sorted(categories, key=_id_of)}
     boxes: dict[Any, list[dict[str, Any]]] = collections.defaultdict(list)
     for each in annotations:
-        boxes[each.get("image_id")].append(_take_box(each, names))
+        category = each.get("category_id")
+        box = {"bbox": each.get("bbox"), "iscrowd": each.get("iscrowd", 0)}
+        boxes[each.get("image_id")].append(box | {"category": names.get(category, category)})
     _check_ids(collections.Counter(each.get("id") for each in images), boxes)
-    rows = [_take_image(each, boxes.get(each.get("id"), [])) for each in images]
+    rows: list[dict[str, Any]] = []
+    for each in images:
+        sides = [each.get("width"), each.get("height")]
+        is_stated = all(isinstance(side, int | float) and 1 <= side < _MOST_PX for side in sides)
+        stated = {SIZE: sides if is_stated else [], BOXES: boxes.get(each.get("id"), [])}
+        row = {"file_name": each.get("file_name"), "image_id": each.get("id")}
+        rows.append(row | {BOXES: StatedBoxes(stated)})
     for row in rows[:1]:
         row[BOXES][CLASSES] = list(names.values())
     return rows
@@ -162,25 +164,6 @@ def _name_of(category: Mapping[str, Any]) -> str:
     """As a box has it, see `read_boxes`; the id, if it has none."""
     name = category.get("name")
     return decode_name(str(category.get("id") if name is None else name).strip())
-
-
-def _take_box(annotation: Mapping[str, Any], names: Mapping[Any, Any]) -> dict[str, Any]:
-    category = annotation.get("category_id")
-    return {
-        "bbox": annotation.get("bbox"),
-        "category": names.get(category, category),
-        "iscrowd": annotation.get("iscrowd", 0),
-    }
-
-
-def _take_image(image: Mapping[str, Any], boxes: list[dict[str, Any]]) -> dict[str, Any]:
-    sides = [image.get("width"), image.get("height")]
-    is_stated = all(isinstance(side, int | float) and 1 <= side < _MOST_PX for side in sides)
-    return {
-        "file_name": image.get("file_name"),
-        "image_id": image.get("id"),
-        BOXES: StatedBoxes({SIZE: sides if is_stated else [], BOXES: boxes}),
-    }
 
 
 JSON_LINES = SourceKind(name="a table", endings=(".jsonl", ".ndjson"), rows=_read_json_lines)
