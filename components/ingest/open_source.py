@@ -16,17 +16,22 @@ from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.tables.rows_once import TableRows
 
 
-def open_complete(images: str, options: IngestOptions) -> tuple[Source, IngestOptions]:
+def open_complete(
+    images: str, options: IngestOptions, rows: TableRows | None = None
+) -> tuple[Source, IngestOptions]:
     """The source, and the options with all that a table says: it is read once for both.
 
     Args:
       images: the folder, archive or table, or its URI; or a generator.
       options: of ingest.
+      rows: a table's, if they were read already, perhaps for other options.
 
     Raises:
       UserError: as `complete_options` does.
     """
-    rows = TableRows(images, options.columns) if kind_of(images).is_table else None
+    if rows is None and kind_of(images).is_table:
+        rows = TableRows(images, options.columns)
+    rows = rows and rows.of_columns(options.columns)
     options = complete_options(images, options, rows)
     return open_source(images, options, rows and rows.of_columns(options.columns)), options
 

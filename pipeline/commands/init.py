@@ -211,7 +211,7 @@ def _forecast(
     from image_pipeline.components.ingest.options import IngestOptions
 
     options = IngestOptions.model_validate(yaml.safe_load(text)["ingest"])
-    complete, options = open_complete(images_dir, options)
+    complete, options = open_complete(images_dir, options, getattr(source, "rows", None))
     if layout.has_masks or layout.columns:  # What is listed then are pairs, or rows.
         source, refs = complete, list(complete.list())
         images = len(refs)

@@ -102,7 +102,7 @@ def read_layout(table: str, given: IngestOptions) -> tuple[Layout, Source, list[
     if root_dir is None and not rows.refs:
         root_dir = _find_root(table, rows.missing)
         if root_dir is not None:
-            rows = _read_rows(table, given.model_copy(update={"root_dir": root_dir}))
+            rows = _read_rows(table, given.model_copy(update={"root_dir": root_dir}), rows)
     if not rows.refs:
         are_all = len(rows.outside) == rows.problems
         outside = (min(rows.outside), max(rows.outside)) if are_all else ()
@@ -140,10 +140,12 @@ def _name_kind(table: str, options: IngestOptions) -> str:
     return f"{name} for each split" if SPLIT in table else name
 
 
-def _read_rows(table: str, options: IngestOptions) -> _Rows:
+def _read_rows(table: str, options: IngestOptions, before: _Rows | None = None) -> _Rows:
+    """Reads the rows by options; those that were read before, if the options were others."""
     source: Source
     if kind_of(table).lists_images:
-        source, options = open_complete(table, options)
+        read = None if before is None else getattr(before.source, "rows", None)
+        source, options = open_complete(table, options, read)
     else:
         options = complete_options(table, options)
         source = open_generator(table, options).first_items()
@@ -160,13 +162,13 @@ def _try_tags(table: str, rows: _Rows) -> _Rows:
     if "label" not in columns and named and options.column_types[named] == "string":
         given = options.model_copy(update={"columns": {"label": columns[named]}})
         given = given.model_copy(update={"column_types": {}})
-        rows = _read_rows(table, given)
+        rows = _read_rows(table, given, rows)
     separator = find_separator(rows.names) if "label" not in rows.options.further_types else None
     if separator is None or "label" not in rows.options.columns or rows.options.has_boxes:
         return rows
     columns = {"label": rows.options.columns["label"]}
     update = {"columns": columns, "column_types": {}, "tag_separator": separator}
-    return _read_rows(table, rows.options.model_copy(update=update))
+    return _read_rows(table, rows.options.model_copy(update=update), rows)
 
 
 def _find_root(table: str, missing: list[str]) -> str | None:

@@ -6,8 +6,10 @@ import os
 import shutil
 
 import pytest
+from click.testing import CliRunner
 
 from image_pipeline.api import ingest
+from image_pipeline.cli import cli
 from image_pipeline.components import files
 from image_pipeline.components.archives import archive_members
 from image_pipeline.components.ingest import listing as listing_module
@@ -111,3 +113,14 @@ def test_of_listings_that_nobody_takes_some_are_kept(tmp_path):
         offer(list_images(images, options), options)
     assert len(listing_module._offered) == 64
     listing_module._offered.clear()
+
+
+@pytest.mark.parametrize("label", ["cat", "cat;big"], ids=["classes", "tags"])
+def test_init_reads_a_table_once(tmp_path, monkeypatch, opened, label):
+    write_folder(tmp_path, per_class=6)
+    rows = "".join(f"{kind}/{n:03d}.png,{label}\n" for kind in ("cat", "dog") for n in range(6))
+    (tmp_path / "t.csv").write_text(f"path,tags\n{rows}")
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli, ["init", "t.csv", "--yes"], catch_exceptions=False)
+    assert done.exit_code == 0 and "12" in done.output
+    assert opened["t.csv"] == 1
