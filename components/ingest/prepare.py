@@ -2,16 +2,21 @@
 
 A chunk becomes three files in the working folder: `….payload`, the prepared images one after the
 other, `….arrow`, a row for every source (see `prepared_rows`), and last a mark that it is done,
-which names the other two, so an interrupted run continues after it.
+which names the other two, so an interrupted run continues after it. How many images a generator's
+shards hold is known when they have run, so of them, rows and payloads are written in parts of
+bounded size.
 """
 
 import hashlib
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
 from image_pipeline.components import files, progress
 from image_pipeline.components.archives.byte_ranges import read_ahead
+from image_pipeline.components.generators.generator import open_generator
 from image_pipeline.components.ingest.fence import check_after
+from image_pipeline.components.ingest.listed import ListedChunk, read_chunk
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.prepare_source import prepare_data, prepare_source, read_pair
@@ -21,6 +26,7 @@ from image_pipeline.components.ingest.prepared_rows import (
     find_done,
     mark_done,
     name_anew,
+    name_parts,
     write_rows,
 )
 from image_pipeline.components.sources.options import TableOptions
@@ -28,17 +34,25 @@ from image_pipeline.components.sources.references import Chunk, ImageRef, Source
 from image_pipeline.components.sources.source_kinds import check_unchanged, kind_of
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order, usable_cores
 
+_PART_ROWS = 4096
 CODE_VERSION = 7  # Raise it when the same source and options would give other rows or payloads.
+
+
+def prepare(
+    listed: ListedChunk, images_dir: str, work_dir: str, options: IngestOptions
+) -> PreparedChunk:
+    """Prepares a chunk of the listing, see `prepare_chunk`; raises as `check_run`."""
+    return prepare_chunk(read_chunk(listed, work_dir), images_dir, work_dir, options)
 
 
 def prepare_chunk(
     chunk: Chunk, images_dir: str, work_dir: str, options: IngestOptions
 ) -> PreparedChunk:
-    """Prepares the chunk's images, unless an earlier run already did.
+    """Prepares a chunk's images, or what its shards yield, unless an earlier run already did.
 
     Args:
-      chunk: the references.
-      images_dir: the folder or table that they are of.
+      chunk: the references, to images or to shards of a generator.
+      images_dir: the folder, table or generator that they are of.
       work_dir: the working folder; it survives a failed run.
       options: of ingest.
 
@@ -50,13 +64,19 @@ def prepare_chunk(
     if done is not None and not _may_be_repaired(chunk, done):
         progress.advance(done.found, done.bad, done.skipped)
         return done
-    source = open_source(images_dir, options)
-    source = read_ahead(chunk.refs, source, options.prepare.max_file_bytes)
-    results = _prepare_unchanged(chunk.refs, source, work_dir, options)
-    results, name = check_after(results, work_dir, chunk.run), name_anew(key)
-    bad, skipped = count_unusable(write_rows(results, name, work_dir, options))
-    place = chunk.number, chunk.is_last
-    done = PreparedChunk(*place, len(chunk.refs), bad, name, skipped, run=chunk.run)
+    name, place = name_anew(key), (chunk.number, chunk.is_last)
+    if kind_of(images_dir).lists_images:
+        source = open_source(images_dir, options)
+        source = read_ahead(chunk.refs, source, options.prepare.max_file_bytes)
+        results = _prepare_unchanged(chunk.refs, source, work_dir, options)
+        results = check_after(results, work_dir, chunk.run)
+        bad, skipped = count_unusable(write_rows(results, name, work_dir, options))
+        done = PreparedChunk(*place, len(chunk.refs), bad, name, skipped, run=chunk.run)
+    else:
+        parts = list(_write_parts(chunk, images_dir, work_dir, name, options))
+        found, bad, skipped = (sum(counts) for counts in zip(*parts, strict=True))
+        shards = len(chunk.refs)
+        done = PreparedChunk(*place, found, bad, name, skipped, shards, len(parts), chunk.run)
     mark_done(done, key, work_dir)
     return done
 
@@ -83,7 +103,7 @@ def name_chunk(chunk: Chunk, images_dir: str, work_dir: str, options: IngestOpti
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:32]
 
 
-def count_progress(results: Iterable[tuple[dict, bytes]]) -> Iterator[tuple[dict, bytes]]:
+def _count_progress(results: Iterable[tuple[dict, bytes]]) -> Iterator[tuple[dict, bytes]]:
     """Counts prepared images as progress."""
     for row, payload in results:
         is_skipped = "is_skipped" in row
@@ -97,11 +117,32 @@ def count_threads(source: Source, options: IngestOptions) -> int:
     return options.threads or (usable_cores() + 1 if is_local else REMOTE_THREADS)
 
 
+def _write_parts(
+    chunk: Chunk, images_dir: str, work_dir: str, name: str, options: IngestOptions
+) -> Iterator[tuple[int, int, int]]:
+    """Writes the parts; yields how many items of each there are, bad ones and skipped ones."""
+    source = open_generator(images_dir, options)
+    results = _count_progress(
+        map_in_order(
+            lambda item: prepare_source(*item, work_dir, options),
+            source.items(chunk.refs),
+            count_threads(source, options),
+        )
+    )
+    rows, parts = None, 0
+    while rows is None or len(rows) == _PART_ROWS:
+        parts += 1
+        part_name = name_parts(name, parts)[-1]
+        part = check_after(itertools.islice(results, _PART_ROWS), work_dir, chunk.run)
+        rows = write_rows(part, part_name, work_dir, options)
+        yield len(rows), *count_unusable(rows)
+
+
 def _prepare_unchanged(
     refs: Sequence[ImageRef], source: Source, work_dir: str, options: IngestOptions
 ) -> Iterator[tuple[dict, bytes]]:
     """As `_prepare_sources`; fails in the end, before the chunk is done, if a file was changed."""
-    yield from count_progress(_prepare_sources(refs, source, work_dir, options))
+    yield from _count_progress(_prepare_sources(refs, source, work_dir, options))
     check_unchanged(refs)
 
 

@@ -18,12 +18,12 @@ from image_pipeline.components import files
 from image_pipeline.components.beam.counters import count
 from image_pipeline.components.beam.flags import JobOptions
 from image_pipeline.components.ingest.counts import check_prepared, check_unpacked
-from image_pipeline.components.ingest.generated import prepare
 from image_pipeline.components.ingest.listed import ListedChunk, list_chunks
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.output import start_output, write_manifest
 from image_pipeline.components.ingest.partition import ShardTask, plan_shards
 from image_pipeline.components.ingest.plan import memory_to_plan
+from image_pipeline.components.ingest.prepare import prepare
 from image_pipeline.components.ingest.prepared_rows import PreparedChunk
 from image_pipeline.components.ingest.retry import Retry, write_marker
 from image_pipeline.components.ingest.shards import WrittenShard, write_shard

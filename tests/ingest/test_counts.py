@@ -5,7 +5,7 @@ import dataclasses
 import apache_beam as beam
 import pytest
 
-from image_pipeline.components.ingest import generated, transforms
+from image_pipeline.components.ingest import prepare, transforms
 from image_pipeline.components.ingest.counts import check_finished, check_prepared
 from image_pipeline.components.ingest.run import run_retry
 from tests.drawings import draw, encode_png, write_folder
@@ -72,7 +72,7 @@ def test_what_a_shuffle_loses_is_named(tmp_path, lose, where, message):
 
 def test_a_file_that_a_stage_loses_is_named(tmp_path, monkeypatch):
     def prepare_all_but_one(*arguments):
-        chunk = generated.prepare(*arguments)
+        chunk = prepare.prepare(*arguments)
         return dataclasses.replace(chunk, found=chunk.found - 1)
 
     monkeypatch.setattr(transforms, "prepare", prepare_all_but_one)

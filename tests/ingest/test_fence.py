@@ -9,7 +9,7 @@ import pytest
 
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest import generated, transforms
+from image_pipeline.components.ingest import prepare, transforms
 from image_pipeline.components.ingest.fence import begin_run, check_run
 from tests.drawings import write_folder
 from tests.ingest_runs import ingest, read_files
@@ -45,7 +45,7 @@ def test_a_run_that_is_refused_leaves_no_folder_and_one_that_fails_keeps_what_it
 
 STAGES = {
     "list": (transforms, "list_chunks"),
-    "prepare": (generated, "prepare_chunk"),
+    "prepare": (prepare, "prepare_chunk"),
     "prepare anew": (transforms, "prepare"),
     "plan": (transforms, "plan_shards"),
     "start output": (transforms, "start_output"),

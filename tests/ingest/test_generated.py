@@ -12,7 +12,7 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators import generator_process
-from image_pipeline.components.ingest import generated, prepared_rows
+from image_pipeline.components.ingest import prepare, prepared_rows
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.forecast import forecast_ingest
 from image_pipeline.components.ingest.listing import list_images
@@ -110,7 +110,7 @@ def test_rows_are_written_in_parts(module, tmp_path, monkeypatch):
     generator = module(_ARRAYS)
     ingest(generator, tmp_path / "whole", generator={"shards": 20})
     for rows in (7, 20):  # Of 32 images in the first unit and 8 in the second; and exactly.
-        monkeypatch.setattr(generated, "_PART_ROWS", rows)
+        monkeypatch.setattr(prepare, "_PART_ROWS", rows)
         manifest = ingest(generator, tmp_path / f"{rows}", generator={"shards": 20})
         assert manifest.books.written == 40
         assert _shards(tmp_path / f"{rows}") == _shards(tmp_path / "whole")
