@@ -63,12 +63,12 @@ def encode_record(item: Any, image_columns: tuple[str, ...]) -> Body:
         elif isinstance(value, _BYTES) and name.lower() in image_columns:
             images[name] = [pickle.PickleBuffer(bytes(value))]
         else:
-            cells[name] = _plain(name, value)
+            cells[name] = plain_cell(name, value)
     return cells, images
 
 
-def _plain(name: str, value: Any) -> Any:
-    """A cell as a table could have it."""
+def plain_cell(name: str, value: Any) -> Any:
+    """A cell as a table could have it. Raises WrongItem if it cannot be one."""
     value = as_array(name, value)
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
@@ -77,9 +77,9 @@ def _plain(name: str, value: Any) -> Any:
     if isinstance(value, _SCALARS):
         return value
     if isinstance(value, list | tuple):
-        return [_plain(name, each) for each in value]
+        return [plain_cell(name, each) for each in value]
     if isinstance(value, Mapping):
-        return {str(key): _plain(name, each) for key, each in value.items()}
+        return {str(key): plain_cell(name, each) for key, each in value.items()}
     raise WrongItem(
         f"{name!r} must be an array, a number, text, or a list or dict of these, got {_tell(value)}"
     )

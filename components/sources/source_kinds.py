@@ -34,7 +34,7 @@ from image_pipeline.components.sources.rows import Row, TableError
 # reading only, such as h5py, a kind imports when it reads.
 _KINDS = (
     "sources.own_source.OWN_SOURCE",
-    "tables.own_rows.OWN_ROWS",
+    "generators.own_rows.OWN_ROWS",
     "generators.generator.GENERATOR",
     "record_files.tfrecord_rows.INGESTED",
     "record_files.tfds.TFDS",

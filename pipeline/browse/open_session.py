@@ -10,8 +10,8 @@ from image_pipeline.browse.session import Session
 from image_pipeline.browse.views import Views, ViewSettings
 from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.feeding.analysis import read_graph
+from image_pipeline.components.generators.own_rows import OWN_ROWS
 from image_pipeline.components.sources.own_source import OWN_SOURCE
-from image_pipeline.components.tables.own_rows import OWN_ROWS
 from image_pipeline.named_folder import Source, find_graph, find_whole_run
 from image_pipeline.run.source_note import read_source
 from image_pipeline.run_config import read_config

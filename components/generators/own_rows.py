@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.generators.generator_items import plain_cell
+from image_pipeline.components.generators.generator_worker import WrongItem
 from image_pipeline.components.messages import show
 from image_pipeline.components.sources.own_source import OwnObject
 from image_pipeline.components.sources.references import ImageRef
@@ -56,7 +58,11 @@ def _make_row(root: str, number: int, cells: Mapping[str, Any], of_images: list[
         place = Place(root, _KIND, number, 1, ref.path)
         held[name] = HeldImage(place, ref.size_bytes, ref.modified_ns)
     named = {NAME: held[of_images[0]].place.inside} if of_images[0] in held else {}
-    return Row(number, {**named, **cells, **held})
+    try:
+        told = {name: plain_cell(name, cells[name]) for name in cells if name not in held}
+    except WrongItem as error:
+        return Row(number, {}, str(error))
+    return Row(number, {**named, **told, **held})
 
 
 @dataclasses.dataclass(frozen=True)

@@ -136,6 +136,7 @@ def test_sizes_and_times_are_known_where_they_are_given(tmp_path, module):
         ("Wrong:[]", "has no row that can be read"),
         ("Wrong:[dict(label='a')]", "No column of .*rows:.* is called as paths are"),
         ("Wrong:[dict(image=7)]", r"'image' must be a name that read\(\) takes, or an .* got 7"),
+        ("Wrong:[dict(image='a.png', label=open)]", r"'label' must be an array, a number, text"),
         ("Nothing", "has no 'Nothing'"),
         ("", r"must be rows:MODULE:FUNCTION or rows:MODULE:FUNCTION:TEXT, such as rows:my_photos"),
     ],
@@ -143,3 +144,11 @@ def test_sizes_and_times_are_known_where_they_are_given(tmp_path, module):
 def test_its_mistakes_are_told_in_a_sentence(module, text, message):
     with pytest.raises(UserError, match=message):
         complete_options(f"rows:{module}:{text}", IngestOptions())
+
+
+def test_cells_may_be_numpys(module):
+    text = "Wrong:[dict(image='a.png', label=__import__('numpy').float32(0.5), t=[1, 2])]"
+    source, options = open_complete(f"rows:{module}:{text}", IngestOptions())
+    (ref,) = source.list()
+    assert options.column_types == {"label": "float", "t": "ints"}
+    assert ref.said.further == (0.5, [1, 2])
