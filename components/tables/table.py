@@ -4,11 +4,12 @@ import array
 import collections
 import dataclasses
 import functools
+import heapq
 import math
 import os
 import posixpath
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from image_pipeline.components.tables.rows_once import TableRows
 _TEXTS = ("label", "group", "split")  # what of `ROLES` is no path
 _PATHS = ("image", "path", "mask")
 _NO_PATH = (list, dict, Unusable)
+_MOST_LABELS = 10  # that a message names
 _MOST_CHARACTERS = 4096  # of a path: Linux has no longer ones, and no store
 
 
@@ -129,27 +131,29 @@ class Table:
         return Folder(self.root, self.follow_links).read(ref, most_bytes)
 
     def _judge_repeated(
-        self, ref: ImageRef, place: str, labels: Sequence[str], first_rows: dict[str, str]
+        self, ref: ImageRef, place: str, labels: str, first_rows: dict[str, str]
     ) -> ImageRef:
         """The first row of a file counts, unless its rows give it several labels: none is right."""
         first = first_rows.setdefault(ref.path, place)
-        if len(set(labels)) > 1:
-            named = ", ".join(map(repr, sorted(set(labels))))
-            return self._bad_row("listed_twice", place, f"{ref.path!r} has the labels {named}")
+        if labels:
+            return self._bad_row("listed_twice", place, f"{ref.path!r} has the labels {labels}")
         if first != place:
             message = f"names {ref.path!r} again, as {first} does"
             return self._bad_row("listed_twice", place, message)
         return ref
 
-    def _read_labels(self, hashes: set[int]) -> dict[str, Sequence[str]]:
-        """The labels of each path that several rows name, one a row."""
-        labels = collections.defaultdict(list)
+    def _read_labels(self, hashes: set[int]) -> dict[str, str]:
+        """The labels of each path that several rows name, as messages have them; "" if it is one.
+
+        A file may be named by all rows of a table: what is kept of it, and said, is not theirs.
+        """
+        labels: dict[str, set[str]] = collections.defaultdict(set)
         for place, split, row in self._rows():
             path = self._path_of(place, split, row)
             is_held = isinstance(self._cell(row, "image"), HeldImage)
             if path and hash(path) in hashes and not is_held:
-                labels[path].append(str(self._cell(row, "label")))
-        return {path: each for path, each in labels.items() if len(each) > 1}
+                labels[path].add(str(self._cell(row, "label")))
+        return {path: _name_labels(each) for path, each in labels.items()}
 
     def _rows(self) -> Iterator[tuple[str, str | None, Row]]:
         """Each row with its place and the split that its table's name names.
@@ -303,6 +307,15 @@ def _call_by_row(place: str) -> str:
     """What an image is called that its table holds, and calls nothing."""
     file, _, line = place.rpartition(":")
     return f"{file}/{int(line):08d}"
+
+
+def _name_labels(labels: set[str]) -> str:
+    """Several labels, or the first of many; "" for one."""
+    if len(labels) < 2:
+        return ""
+    named = ", ".join(map(show, heapq.nsmallest(_MOST_LABELS, labels)))
+    further = len(labels) - _MOST_LABELS
+    return f"{named} and {further:,} more" if further > 0 else named
 
 
 def _rename(ref: ImageRef, path: str) -> ImageRef:

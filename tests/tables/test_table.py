@@ -216,3 +216,12 @@ def test_a_list_as_the_name_of_an_image_that_the_row_holds_is_the_rows_problem()
         row = Row(0, {"x": held, "name": name})
         assert table._path_of("t.h5:0", None, row) == "t.h5/00000000"
         assert table.reference("t.h5:0", None, row).problem == "wrong_type"
+
+
+def test_of_a_file_with_many_labels_a_few_are_named(photos):
+    rows = "".join(f"a/1.jpg,x{n:03d}\n" for n in range(300))
+    (photos / "t.csv").write_text(f"path,label\n{rows}")
+    *_, last = _list(photos / "t.csv")
+    assert last.problem == "listed_twice"
+    assert last.message.startswith("t.csv:301: 'a/1.jpg' has the labels 'x000', 'x001', ")
+    assert last.message.endswith(", 'x008', 'x009' and 290 more")
