@@ -10,6 +10,9 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 
 
+_MOST_BYTES = 2**22  # that items held at once take, but for one that takes more by itself
+
+
 class Spool(Generic[Item]):
     """Passes items on as they are made, and keeps them; whoever asks again gets those of the file.
 
@@ -23,9 +26,10 @@ class Spool(Generic[Item]):
 
         Args:
           items: what is kept: anything that can be pickled.
-          at_once: how many are held in memory, and written together.
+          at_once: how many are held in memory, and written together; of large ones, fewer.
         """
-        self._items, self._at_once = iter(items), at_once
+        self._items, self._most = iter(items), at_once
+        self._at_once = min(8, at_once)
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the spool)
         self._ends = [0]
         self._error: Exception | None = None
@@ -45,7 +49,10 @@ class Spool(Generic[Item]):
         except Exception as error:
             self._error = self._error or error
         if items:
-            data = zlib.compress(pickle.dumps(items, pickle.HIGHEST_PROTOCOL), 1)
+            pickled = pickle.dumps(items, pickle.HIGHEST_PROTOCOL)
+            fitting = len(items) * _MOST_BYTES // len(pickled)
+            self._at_once = max(1, min(2 * self._at_once, fitting, self._most))
+            data = zlib.compress(pickled, 1)
             self._file.seek(self._ends[-1])
             self._file.write(data)
             self._ends.append(self._ends[-1] + len(data))

@@ -27,9 +27,9 @@ def test_all_who_ask_get_all_items_in_their_order_and_each_is_made_once(items, a
 
 def test_no_more_is_made_than_is_asked_for_at_once():
     made = []
-    spool = Spool((made.append(n) or n for n in range(100)), 10)
+    spool = Spool((made.append(n) or n for n in range(100)), 5)
     assert made == []
-    assert next(iter(spool)) == 0 and made == list(range(10))
+    assert next(iter(spool)) == 0 and made == list(range(5))
 
 
 def test_an_error_ends_every_pass_at_the_same_item():
@@ -43,3 +43,10 @@ def test_an_error_ends_every_pass_at_the_same_item():
         with pytest.raises(ValueError, match="the eighth"):
             read.extend(each for each in iter(spool) if read.append(each))
         assert read == list(range(7))
+
+
+def test_large_items_are_held_a_few_at_once():
+    made = []
+    readers = iter(Spool(made.append(n) or bytes(2**20) for n in range(100)))
+    ahead = [len(made) - n for n, _ in enumerate(readers)]
+    assert max(ahead) == 8 and set(ahead[8:]) == {1, 2, 3}

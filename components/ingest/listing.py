@@ -102,7 +102,6 @@ def _count(listing: Listing) -> Iterator[ImageRef]:
             classes.update(names_of(ref, options))
         yield ref
     listing.classes = dict(sorted(classes.items()))
-    listing.classes = dict(sorted(classes.items()))
 
 
 _offered: dict[tuple[str, str, str], Listing] = {}
