@@ -85,6 +85,7 @@ def plan_run(
     """
     check_splits(config)
     beam_args = choose_engine(beam_flags, config.dataflow)
+    (images_dir,) = make_paths_absolute(beam_args, images_dir)  # As whoever ingests asks for them.
     source = find_images(images_dir, span, config.spans.window)
     newest = list_images(source.folders[-1].path, config.ingest)
     config = config.model_copy(update={"ingest": newest.options})
@@ -99,7 +100,6 @@ def plan_run(
         files.check_answers(push_dir)
     if config.inference.images is not None:
         check_listed(config.inference.images, options_for_others(config.ingest))
-    (images_dir,) = make_paths_absolute(beam_args, images_dir)
     plan = RunPlan(
         config=config,
         images_dir=images_dir,

@@ -5,7 +5,7 @@ import dataclasses
 from typing import Literal
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.listing import Listing, offer
+from image_pipeline.components.ingest.listing import Listing, list_images, offer
 from image_pipeline.components.sources.span_pattern import (
     LATEST,
     SpanFolder,
@@ -13,7 +13,7 @@ from image_pipeline.components.sources.span_pattern import (
     list_spans,
     pick_span,
 )
-from image_pipeline.run.preflight import check_listing, survey_images
+from image_pipeline.run.preflight import check_listing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,16 +69,15 @@ def survey_source(source: ImageSource, newest: Listing) -> tuple[Listing, dict[i
     Raises:
       UserError: if a folder is missing or empty.
     """
-    options = newest.options
-    earlier = {f.span: survey_images(f.path, options) for f in source.folders[:-1]}
-    listings = [*earlier.values(), check_listing(newest)]
-    for listing in listings:
-        offer(listing, options)
-    classes = sum((collections.Counter(each.classes) for each in listings), collections.Counter())
-    together = dataclasses.replace(
-        newest,
-        found=sum(each.found for each in listings),
-        classes=dict(sorted(classes.items())),
-        outside=sum(each.outside for each in listings),
-    )
-    return together, {span: each.fingerprint for span, each in earlier.items()}
+    found, outside, classes = 0, 0, collections.Counter[str]()
+    fingerprints: dict[int, str] = {}
+    for folder in source.folders:  # One by one: each listing has files open.
+        is_newest = folder is source.folders[-1]
+        listing = check_listing(newest if is_newest else list_images(folder.path, newest.options))
+        offer(listing, newest.options)
+        found, outside = found + listing.found, outside + listing.outside
+        classes.update(listing.classes)
+        fingerprints |= {} if is_newest else {folder.span: listing.fingerprint}
+    counts = dict(sorted(classes.items()))
+    together = dataclasses.replace(newest, found=found, outside=outside, classes=counts)
+    return together, fingerprints

@@ -5,6 +5,7 @@ import pytest
 from image_pipeline.commands import run
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.listing import take
 from image_pipeline.config import load_config
 from image_pipeline.run.engine import choose_engine
 from image_pipeline.run.part import Part
@@ -74,8 +75,9 @@ def test_models_are_pushed_into_the_run_s_folder_or_where_they_are_asked_for(
 def test_results_have_absolute_paths_and_for_workers_elsewhere_images_too(photos, monkeypatch):
     monkeypatch.chdir(photos.parent)
     flags = ["--runner=PortableRunner", "--job_endpoint=embed"]
-    plan, _ = plan_run(load_config(None), f"{photos.name}/day-3", "out", flags)
+    plan, survey = plan_run(load_config(None), f"{photos.name}/day-3", "out", flags)
     assert (plan.images_dir, plan.output_dir) == (f"{photos}/day-3", f"{photos.parent}/out")
+    assert take(plan.images_dir, plan.config.ingest, plan.fingerprint).chunks is survey.chunks
     plan, _ = plan_run(load_config(None), f"{photos.name}/day-3", "out", ())
     assert (plan.images_dir, plan.output_dir) == (f"{photos.name}/day-3", f"{photos.parent}/out")
 

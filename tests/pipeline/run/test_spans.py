@@ -1,10 +1,14 @@
 """Which spans a run reads."""
 
+import weakref
+
 import pytest
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest import listing as listing_module
 from image_pipeline.components.ingest.listing import list_images
 from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.run import spans
 from image_pipeline.run.spans import find_images, survey_source
 from tests.drawings import write_folder
 
@@ -68,6 +72,25 @@ def test_all_folders_are_listed_together_and_each_has_its_fingerprint(photos):
     alone, none = _survey(f"{photos}/day-8", 1)
     assert (alone.fingerprint, none) == (survey.fingerprint, {})
     assert len({survey.fingerprint, *earlier.values()}) == 3
+
+
+def test_of_many_folders_some_listings_are_held_at_a_time(photos, monkeypatch):
+    made, alive = [], []
+
+    def count(*arguments):
+        listing = list_images(*arguments)
+        made.append(weakref.ref(listing))
+        alive.append(sum(each() is not None for each in made))
+        return listing
+
+    monkeypatch.setattr(spans, "list_images", count)
+    monkeypatch.setattr(listing_module, "_MOST_OFFERED", 1)
+    monkeypatch.setattr(listing_module, "_offered", {})
+    for day in range(20, 29):
+        write_folder(photos / f"night-{day}", per_class=1)
+    survey, earlier = _survey(f"{photos}/night-{{SPAN}}", "all")
+    assert (survey.found, len(earlier)) == (18, 8)
+    assert len(alive) == 8 and max(alive) < 4
 
 
 def test_an_empty_span_is_an_error(tmp_path):
