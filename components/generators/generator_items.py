@@ -8,14 +8,15 @@ not import it, nor Pillow: what is one of its images was made by it.
 import dataclasses
 import io
 import pickle
+import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from image_pipeline.components.generators.generator_worker import WrongItem
-from image_pipeline.components.messages import describe_error
+from image_pipeline.components.messages import describe_error, show
 
 Pieces = list[Any]  # of an image's file, one behind the other: bytes-like
 
@@ -27,6 +28,15 @@ _PNG_MODES = ("1", "L", "LA", "P", "RGB", "RGBA")
 Body = tuple[dict[str, Any], dict[str, Pieces]]  # an item's cells, and its images by their columns
 
 _SCALARS = (str, int, float, bool, type(None))
+# Of a type of somebody's own, which may be known to its process alone.
+_PLAIN: dict[type, Callable[[Any], Any]] = {
+    str: str.__str__,
+    int: int.__int__,
+    float: float.__float__,
+}
+# UTF-16 halves that no bytes give, as `os.fsdecode` and its like do.
+_HALF = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+_MOST_NESTED = 100  # as deep as lists may lie in each other; a list may lie in itself
 _BYTES = (bytes, bytearray, memoryview)
 
 
@@ -49,7 +59,7 @@ def encode_record(item: Any, image_columns: tuple[str, ...]) -> Body:
         item = {"image": item[0], "label": item[1]}
     if not isinstance(item, Mapping) or not all(isinstance(name, str) for name in item):
         raise WrongItem(
-            f"an item must be a dict by columns' names or a pair (image, label), got {_tell(item)}"
+            f"an item must be a dict by columns' names or a pair (image, label), got {tell(item)}"
         )
     cells: dict[str, Any] = {}
     images: dict[str, Pieces] = {}
@@ -67,7 +77,7 @@ def encode_record(item: Any, image_columns: tuple[str, ...]) -> Body:
     return cells, images
 
 
-def plain_cell(name: str, value: Any) -> Any:
+def plain_cell(name: str, value: Any, depth: int = 0) -> Any:
     """A cell as a table could have it. Raises WrongItem if it cannot be one."""
     value = as_array(name, value)
     if isinstance(value, np.ndarray | np.generic):
@@ -75,17 +85,28 @@ def plain_cell(name: str, value: Any) -> Any:
     if isinstance(value, _BYTES):
         return bytes(value).decode(errors="surrogateescape")
     if isinstance(value, _SCALARS):
-        return value
+        return _plain_scalar(name, value)
+    if depth > _MOST_NESTED:
+        raise WrongItem(f"{name!r} is nested too deeply")
     if isinstance(value, list | tuple):
-        return [plain_cell(name, each) for each in value]
+        return [plain_cell(name, each, depth + 1) for each in value]
     if isinstance(value, Mapping):
-        return {str(key): plain_cell(name, each) for key, each in value.items()}
+        return {str(key): plain_cell(name, each, depth + 1) for key, each in value.items()}
     raise WrongItem(
-        f"{name!r} must be an array, a number, text, or a list or dict of these, got {_tell(value)}"
+        f"{name!r} must be an array, a number, text, or a list or dict of these, got {tell(value)}"
     )
 
 
-def _tell(value: Any) -> str:
+def _plain_scalar(name: str, value: Any) -> Any:
+    """A value of one of the types that `_SCALARS` names, and of none below these."""
+    if type(value) not in _SCALARS:
+        value = next(make(value) for kind, make in _PLAIN.items() if isinstance(value, kind))
+    if isinstance(value, str) and not value.isascii() and _HALF.search(value):
+        raise WrongItem(f"{name!r} must be text, got {show(value)}, which has half a character")
+    return value
+
+
+def tell(value: Any) -> str:
     """The type of a value, as people write it."""
     module, name = type(value).__module__, type(value).__qualname__
     name = name if module == "builtins" else f"{module}.{name}"

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.generators.generator_items import plain_cell
+from image_pipeline.components.generators.generator_items import plain_cell, tell
 from image_pipeline.components.generators.generator_worker import WrongItem
 from image_pipeline.components.messages import show
-from image_pipeline.components.sources.own_source import OwnObject
-from image_pipeline.components.sources.references import ImageRef
+from image_pipeline.components.sources.own_source import OwnObject, explain_wrong
+from image_pipeline.components.sources.references import ImageRef, Said
 from image_pipeline.components.sources.rows import NAME, HeldImage, Place, Row
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind
 from image_pipeline.components.tables.table import Table
@@ -46,23 +46,34 @@ def read_own_rows(called: str, columns: Asked) -> Iterator[Row]:
 
 def _make_row(root: str, number: int, cells: Mapping[str, Any], of_images: list[str]) -> Row:
     """The cells, with images for their names, or for references that tell sizes and times, too."""
-    held: dict[str, Any] = {}
-    for name in of_images:
-        cell = cells.get(name)
-        if cell in (None, ""):
-            continue
-        ref = ImageRef(cell, 0, 0) if isinstance(cell, str) else cell
-        if not isinstance(ref, ImageRef):
-            problem = f"{name!r} must be a name that read() takes, or an ImageRef, got {show(cell)}"
-            return Row(number, {}, problem)
-        place = Place(root, _KIND, number, 1, ref.path)
-        held[name] = HeldImage(place, ref.size_bytes, ref.modified_ns)
-    named = {NAME: held[of_images[0]].place.inside} if of_images[0] in held else {}
+    given = {name: cells[name] for name in of_images if not _is_left_out(cells.get(name))}
     try:
-        told = {name: plain_cell(name, cells[name]) for name in cells if name not in held}
+        held = {name: _hold(root, number, name, cell) for name, cell in given.items()}
+        others = [name for name in cells if name not in of_images]
+        told = {plain_cell(name, name): plain_cell(name, cells[name]) for name in others}
     except WrongItem as error:
         return Row(number, {}, str(error))
+    named = {NAME: held[of_images[0]].place.inside} if of_images[0] in held else {}
     return Row(number, {**named, **told, **held})
+
+
+def _is_left_out(cell: Any) -> bool:
+    """Whether a row has no such image. Somebody's own cell is not compared: an array may be."""
+    return cell is None or (isinstance(cell, str) and not cell)
+
+
+def _hold(root: str, number: int, name: str, cell: Any) -> HeldImage:
+    """An image or a mask; raises WrongItem if a cell is none."""
+    ref = ImageRef(cell, 0, 0) if isinstance(cell, str) else cell
+    if not isinstance(ref, ImageRef):
+        raise WrongItem(
+            f"{name!r} must be a name, of which read() gives the image, or an ImageRef, got "
+            f"{tell(cell)}"
+        )
+    if wrong := explain_wrong(ref):
+        raise WrongItem(f"{name!r} must have {wrong}")
+    place = Place(root, _KIND, number, 1, plain_cell(name, ref.path))
+    return HeldImage(place, ref.size_bytes, ref.modified_ns)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,6 +92,12 @@ class OwnRows(Table):
         """The bytes of the user's `read(name, most_bytes)`; see `Source.read`."""
         assert ref.place is not None  # Rows name nothing else.
         return _open(self.path).read(ref.place.inside, most_bytes)
+
+    def _look_up(self, path: str, said: Said) -> ImageRef:
+        """A path in a cell that is called otherwise is no name that `read` is asked for."""
+        column = self.options.columns["image"]
+        message = f"{said.row}: the name that read() takes must be called 'image', not {column!r}"
+        return ImageRef(path, 0, 0, "no_path", message, said)
 
 
 @functools.lru_cache(maxsize=4)

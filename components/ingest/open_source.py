@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
+from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.options import IngestOptions
@@ -62,6 +63,7 @@ def no_usable_row(images: str, rows: int, problem: str, outside: Sequence[str] =
       outside: the first and the last path by name, if all lead out of the root.
     """
     way_out = " Paths start from the table's folder, unless ingest.root_dir says otherwise."
+    way_out *= not images.startswith(files.CODE_PREFIXES)
     if outside:  # The problem names the way out; a better one is the very folder.
         option = shlex.quote(f"ingest.root_dir={_common_folder(*outside)}")
         is_known = not option.endswith("=")

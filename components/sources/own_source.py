@@ -17,6 +17,7 @@ from image_pipeline.components.sources.source_kinds import SourceKind
 
 _PREFIX = "source:"
 _END = object()
+_OF_READ = (UserError, BadImage, OSError)  # The last two quarantine the image.
 # Types of what is listed.
 _OF_REF = {"path": str, "size_bytes": int, "modified_ns": int, "said": Said | None}
 _OF_SAID = {"row": str} | dict.fromkeys(("label", "group", "split"), str | None)
@@ -42,7 +43,8 @@ class OwnObject:
                 f"--images must be {prefix}:MODULE:FUNCTION or {prefix}:MODULE:FUNCTION:TEXT, such "
                 f"as {prefix}:my_photos:open_source:photos.db, got {self.root!r}."
             )
-        opened = self._call("", load_named("--images", f"{module}.{function}"), *filter(None, rest))
+        opening = load_named("--images", f"{module}.{function}")
+        opened = _call(self.root, opening, *filter(None, rest))
         if missing := [n for n in (self.lister, "read") if not callable(getattr(opened, n, None))]:
             raise UserError(
                 f"{self.root} must open an object with {self.lister}() and read(…, most_bytes), "
@@ -52,18 +54,19 @@ class OwnObject:
 
     def iterate(self) -> Iterator[Any]:
         """What the user's lister gives; raises UserError if it fails."""
-        called = f"{self.lister}() of "
-        found = self._call(called, getattr(self._opened, self.lister))
+        called = f"{self.lister}() of {self.root}"
+        found = _call(called, getattr(self._opened, self.lister))
         if not isinstance(found, Iterable):
             kind = type(found).__name__
-            raise UserError(f"{called}{self.root} must yield, but gave {kind}; yield each image.")
+            raise UserError(f"{called} must yield, but gave {kind}; yield each image.")
         items = iter(found)
-        while (item := self._call(called, next, items, _END)) is not _END:
+        while (item := _call(called, next, items, _END)) is not _END:
             yield item
 
     def read(self, image: Any, most_bytes: int) -> bytes:
         """The bytes of the user's `read`, or its array as `.npy` bytes; see `Source.read`."""
-        found = self._call("read() of ", self._opened.read, image, most_bytes)
+        called, read = f"read() of {self.root}", self._opened.read
+        found = _call(called, read, image, most_bytes, passes=_OF_READ)
         if isinstance(found, np.ndarray):
             if found.dtype.hasobject:
                 raise BadImage(UNSUPPORTED, "read() gave an array of Python objects; give uint8")
@@ -73,21 +76,24 @@ class OwnObject:
         if isinstance(found, bytearray | memoryview):
             found = bytes(found)
         if not isinstance(found, bytes):
-            called = getattr(image, "path", image)
+            name = getattr(image, "path", image)
             raise UserError(
-                f"read() of {self.root} must give bytes or an array, but gave "
-                f"{type(found).__name__} for {called!r}."
+                f"{called} must give bytes or an array, but gave {type(found).__name__} for "
+                f"{name!r}."
             )
         return found[:most_bytes]
 
-    def _call(self, what: str, function: Any, *arguments: Any) -> Any:
-        """Calls the user's code, which may raise anything; `what` of it is for the message."""
-        try:
-            return function(*arguments)
-        except (BadImage, OSError, UserError):
-            raise
-        except (Exception, SystemExit) as error:
-            raise UserError(f"{what}{self.root} fails: {describe_error(error)}") from error
+
+def _call(
+    called: str, function: Any, *arguments: Any, passes: tuple[type[Exception], ...] = (UserError,)
+) -> Any:
+    """Calls the user's code, which may raise anything; what does not pass becomes a sentence."""
+    try:
+        return function(*arguments)
+    except passes:
+        raise
+    except (Exception, SystemExit) as error:
+        raise UserError(f"{called} fails: {describe_error(error)}") from error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +117,7 @@ class OwnSource:
           UserError: if it fails, or gives anything else.
         """
         for number, ref in enumerate(self._own.iterate()):
-            if problem := _explain_wrong(ref):
+            if problem := explain_wrong(ref):
                 raise UserError(f"list() of {self.root} must give {problem} (number {number}).")
             yield ref
 
@@ -120,7 +126,7 @@ class OwnSource:
         return self._own.read(ref, most_bytes)
 
 
-def _explain_wrong(ref: object) -> str:
+def explain_wrong(ref: object) -> str:
     """What is listed must be, and is not; empty if it is."""
     if not isinstance(ref, ImageRef) or not ref.path:
         return f"an ImageRef with a path, but gave {ref!r}"

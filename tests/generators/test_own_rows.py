@@ -22,6 +22,7 @@ MODULE = '''
 import json
 import pathlib
 
+import numpy as np
 from image_pipeline import BadImage, ImageRef
 
 
@@ -57,6 +58,22 @@ class Wrong:
 
     def rows(self):
         return eval(self.text)
+
+
+def fail(error):
+    yield {"image": "a.png", "label": "a"}
+    raise error
+
+
+def inner(text):
+    class Text(str):
+        pass
+
+    return Text(text)
+
+
+endless = []
+endless.append(endless)
 '''
 
 
@@ -135,7 +152,14 @@ def test_sizes_and_times_are_known_where_they_are_given(tmp_path, module):
         ("Wrong:1/0", r"rows\(\) of rows:.* fails: ZeroDivisionError"),
         ("Wrong:[]", "has no row that can be read"),
         ("Wrong:[dict(label='a')]", "No column of .*rows:.* is called as paths are"),
-        ("Wrong:[dict(image=7)]", r"'image' must be a name that read\(\) takes, or an .* got 7"),
+        ("Wrong:[dict(image=7)]", r"'image' must be a name, of which read\(\) .* or .* got int"),
+        ("Wrong:[dict(image=np.ones((2, 2)))]", r"'image' must be a name, .* got numpy.ndarray"),
+        ("Wrong:[dict(image=ImageRef('a', '7', 0))]", "'image' must have size_bytes as int, but"),
+        ("Wrong:[dict(image=ImageRef('', 7, 0))]", "'image' must have an ImageRef with a path"),
+        ("Wrong:[dict(image='\\ud800')]", "'image' must be text, got .*, which has half a char"),
+        ("Wrong:[dict(image='a', t=endless)]", "'t' is nested too deeply"),
+        ("Wrong:fail(BadImage('bad', 'it is cut'))", r"rows\(\) of rows:.* fails: .* it is cut"),
+        ("Wrong:fail(FileNotFoundError('x.db'))", r"rows\(\) of rows:.* FileNotFoundError: x.db"),
         ("Wrong:[dict(image='a.png', label=open)]", r"'label' must be an array, a number, text"),
         ("Nothing", "has no 'Nothing'"),
         ("", r"must be rows:MODULE:FUNCTION or rows:MODULE:FUNCTION:TEXT, such as rows:my_photos"),
@@ -152,3 +176,30 @@ def test_cells_may_be_numpys(module):
     (ref,) = source.list()
     assert options.column_types == {"label": "float", "t": "ints"}
     assert ref.said.further == (0.5, [1, 2])
+
+
+def test_text_may_be_of_a_type_that_this_process_alone_knows(module):
+    text = "Wrong:[{'image': inner('a.png'), 'label': inner('x'), inner('note'): inner('y')}]"
+    source, _ = open_complete(f"rows:{module}:{text}", IngestOptions())
+    (ref,) = source.list()
+    assert (ref.path, ref.said.label, ref.said.further) == ("a.png", "x", ("y",))
+
+
+@pytest.mark.parametrize("empty", ["None", "''"])
+def test_the_first_row_may_have_no_image_and_no_mask(module, empty):
+    rows = [f"dict(image={empty}, mask={empty})", f"dict(image='b', mask={empty})"]
+    text = f"Wrong:[{rows[0]}, {rows[1]}, dict(image='c', mask='m')]"
+    source, _ = open_complete(f"rows:{module}:{text}", IngestOptions(label_pattern=None))
+    none, without, with_mask = source.list()
+    assert none.problem == "no_path" and without.problem is None
+    assert (without.path, without.mask) == ("b", None)
+    assert (with_mask.path, with_mask.mask.path) == ("c", "m")
+
+
+def test_a_name_that_is_called_otherwise_is_no_file(module):
+    source, _ = open_complete(
+        f"rows:{module}:Wrong:[dict(path='a.png', label='x')]", IngestOptions()
+    )
+    (ref,) = source.list()
+    assert ref.problem == "no_path"
+    assert ref.message.endswith("read() takes must be called 'image', not 'path'")
