@@ -65,6 +65,8 @@ class BadImage(Exception):
         message = _ADDRESS.sub("", message)
         # A decoder may quote the whole file.
         message = message if len(message) <= _MOST_CHARACTERS else f"{message[:_MOST_CHARACTERS]}…"
+        # It may name a file whose name is not UTF-8.
+        reason, message = (t.encode(errors="backslashreplace").decode() for t in (reason, message))
         super().__init__(reason, message)
         self.reason = reason
         self.message = message

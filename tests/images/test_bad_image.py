@@ -298,3 +298,8 @@ def test_images_are_not_rejected_because_a_library_could_not_be_loaded(monkeypat
     monkeypatch.setitem(Image.OPEN, kind.upper(), (factory, lambda prefix: f"no {kind} here"))
     with pytest.raises(UserError, match=f"Pillow could not load its library for {kind} files"):
         open_image(file.getvalue())
+
+
+def test_what_is_no_text_is_escaped():
+    error = BadImage("gone\ud800", "there is no a\udcff.png")
+    assert (error.reason, error.message) == (r"gone\ud800", r"there is no a\udcff.png")
