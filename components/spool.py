@@ -7,6 +7,8 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
+from image_pipeline.components.errors import UserError
+
 Item = TypeVar("Item")
 
 
@@ -43,22 +45,35 @@ class Spool(Generic[Item]):
             yield from items
 
     def _make(self) -> list[Item]:
+        if self._error is not None:
+            raise self._error
         items: list[Item] = []
         try:
             items.extend(itertools.islice(self._items, self._at_once))
         except Exception as error:
-            self._error = self._error or error
+            self._error = error
+            if not items:
+                raise
         if items:
-            pickled = pickle.dumps(items, pickle.HIGHEST_PROTOCOL)
-            fitting = len(items) * _MOST_BYTES // len(pickled)
-            self._at_once = max(1, min(2 * self._at_once, fitting, self._most))
-            data = zlib.compress(pickled, 1)
+            self._write(items)
+        return items
+
+    def _write(self, items: list[Item]) -> None:
+        pickled = pickle.dumps(items, pickle.HIGHEST_PROTOCOL)
+        fitting = len(items) * _MOST_BYTES // len(pickled)
+        self._at_once = max(1, min(2 * self._at_once, fitting, self._most))
+        data = zlib.compress(pickled, 1)
+        try:
             self._file.seek(self._ends[-1])
             self._file.write(data)
-            self._ends.append(self._ends[-1] + len(data))
-        elif self._error is not None:
-            raise self._error
-        return items
+            self._file.flush()
+        except OSError as error:
+            self._error = UserError(
+                f"What was listed cannot be kept in {tempfile.gettempdir()!r} ({error.strerror}); "
+                "free some space there, or set TMPDIR to a folder that has some."
+            )
+            raise self._error from error
+        self._ends.append(self._ends[-1] + len(data))
 
     def _read(self, at: int) -> list[Item]:
         self._file.seek(self._ends[at])

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.spool import Spool
 
 pytestmark = pytest.mark.unit
@@ -50,3 +51,14 @@ def test_large_items_are_held_a_few_at_once():
     readers = iter(Spool(made.append(n) or bytes(2**20) for n in range(100)))
     ahead = [len(made) - n for n, _ in enumerate(readers)]
     assert max(ahead) == 8 and set(ahead[8:]) == {1, 2, 3}
+
+
+def test_a_full_disk_is_told_with_its_folder_and_loses_nothing(monkeypatch):
+    spool = Spool(range(100), 5)
+    reader = iter(spool)
+    assert next(reader) == 0
+    with open("/dev/full", "wb", buffering=0) as full:
+        monkeypatch.setattr(spool, "_file", full)
+        for _ in range(2):
+            with pytest.raises(UserError, match=r"kept in '.*' \(No space left .*set TMPDIR to a"):
+                spool._make()
