@@ -1,29 +1,15 @@
 """Files of arrays as tables: one array has the images, others of the same length are columns."""
 
-import dataclasses
 import functools
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from image_pipeline.components import files
-from image_pipeline.components.arrays.array_labels import (
-    KEPT,
-    MOST_CELL_BYTES,
-    USUAL_LABELS,
-    are_multi_hot,
-    are_one_hot,
-    check_labels,
-    count_at_once,
-    describe,
-    is_multi_hot,
-    is_one_hot,
-    is_simple,
-)
 from image_pipeline.components.arrays.arrays import (
     OPENERS,
     StoredArray,
@@ -40,6 +26,15 @@ from image_pipeline.components.sources.folder import leads_out
 from image_pipeline.components.sources.rows import HeldImage, Place, Row, check_rows
 from image_pipeline.components.sources.source_kinds import SourceKind
 
+_ROWS_AT_ONCE = 4096
+# Together, of columns of fixed sizes; and rows of those whose cells may have any size.
+_BYTES_AT_ONCE, _TEXTS_AT_ONCE = 8 * 2**20, 256
+_MOST_CELL_BYTES = 2**20
+"""Of a column's row."""
+# Kinds of values, as NumPy abbreviates them, that a column keeps: numbers and texts.
+_KEPT = "biufSUOT"
+# What arrays of labels are called.
+_USUAL_LABELS = ("y", "label", "labels", "target", "targets", "classes")
 # Rows of fewer values than a square of so many pixels a side are features, and no images.
 _LEAST_SIDE = 8
 # What arrays of images are called, the likeliest first.
@@ -47,13 +42,6 @@ _USUAL_IMAGES = ("image", "images", "x", "data", "img", "imgs")
 _MASKS = ("mask", "masks", "segmentation", "annotation", "annotations", "label", "labels", "y")
 _ReadCells = Callable[[int, int], list[Any]]
 _RULE = "images are arrays [N, height, width(, channels)] of numbers, or N files such as JPEGs"
-
-
-@dataclasses.dataclass(frozen=True)
-class _Damaged:
-    """Stands for a cell that cannot be read."""
-
-    problem: str
 
 
 def read_array_rows(path: str, columns: Mapping[str, str | None]) -> Iterator[Row]:
@@ -76,19 +64,19 @@ def read_array_rows(path: str, columns: Mapping[str, str | None]) -> Iterator[Ro
     image = _choose_image(path, arrays, columns)
     check_rows(path, image.rows, lambda: count_file_bytes(path))
     _check_asked(path, image, arrays, columns)
-    check_labels(path, image, arrays, columns)
+    _check_labels(path, image, arrays, columns)
     label = columns.get("label")
     chosen = _choose_columns(image, arrays, columns)
     readers = {each.name: _find_reader(each, each.name == label) for each in chosen}
     found = {name: read for name, read in readers.items() if read is not None}
-    at_once = min(map(count_at_once, chosen))
+    at_once = min(map(_count_at_once, chosen))
     for start in range(0, image.rows, at_once):
         stop = min(start + at_once, image.rows)
         cells = [_read_cells(read, start, stop) for read in found.values()]
         for line, values in enumerate(zip(*cells, strict=True), start):
-            damaged = next((value for value in values if isinstance(value, _Damaged)), None)
+            damaged = next((value for value in values if isinstance(value, BadImage)), None)
             cells_by_name = {} if damaged else dict(zip(found, values, strict=True))
-            yield Row(line, cells_by_name, damaged.problem if damaged else None)
+            yield Row(line, cells_by_name, damaged.message if damaged else None)
 
 
 def _open(path: str) -> dict[str, StoredArray]:
@@ -108,7 +96,7 @@ def _files_beside(path: str, columns: Mapping[str, str | None]) -> list[str]:
     named = {name for name in columns.values() if name and name.lower().endswith(".npy")}
     if "label" not in columns:
         beside = {name for name in _list_names(folder) if name.lower().endswith(".npy")}
-        labels = sorted(name for name in beside if name_of(name) in USUAL_LABELS)
+        labels = sorted(name for name in beside if name_of(name) in _USUAL_LABELS)
         labels = [name for name in labels if split_of(name) == split_of(own)][:1]
         if labels and files.is_local(path) and leads_out(folder or ".", labels[0]):
             raise UserError(
@@ -139,13 +127,13 @@ def _choose_image(
     if asked is not None:
         if not arrays[asked].holds_images:
             raise UserError(
-                f"ingest.columns names {asked!r} as image, but it is {describe(arrays[asked])}; "
+                f"ingest.columns names {asked!r} as image, but it is {_describe(arrays[asked])}; "
                 f"{_RULE}{_suggest_shape([arrays[asked]])}."
             )
         return arrays[asked]
     images = [each for each in arrays.values() if each.holds_images]
     if not images:
-        listed = "; ".join(f"{name}: {describe(each)}" for name, each in arrays.items())
+        listed = "; ".join(f"{name}: {_describe(each)}" for name, each in arrays.items())
         raise UserError(
             f"{path!r} holds no images ({listed or 'it has no array'}); "
             f"{_RULE}{_suggest_shape(arrays.values())}."
@@ -189,10 +177,10 @@ def _check_asked(
             raise UserError(
                 f"ingest.columns names {name!r} as {role}, but in {path!r} it is {array.problem}."
             )
-        if array.row_bytes > MOST_CELL_BYTES and not array.holds_images:
+        if array.row_bytes > _MOST_CELL_BYTES and not array.holds_images:
             raise UserError(
                 f"ingest.columns names {name!r} as {role}, but in {path!r} each of its rows has "
-                f"{array.row_bytes:,} bytes, more than the {MOST_CELL_BYTES:,} of a cell; name "
+                f"{array.row_bytes:,} bytes, more than the {_MOST_CELL_BYTES:,} of a cell; name "
                 "another array."
             )
         if array.rows != image.rows:
@@ -211,7 +199,7 @@ def _choose_columns(
         is_fitting = array.rows == image.rows and not array.problem
         is_own = split_of(name) in ("", split) or not split
         is_asked = name in columns.values()
-        if name != image.name and is_fitting and (is_asked or (is_own and is_simple(array))):
+        if name != image.name and is_fitting and (is_asked or (is_own and _is_simple(array))):
             chosen.append(array)
     return chosen
 
@@ -223,12 +211,12 @@ def _find_reader(array: StoredArray, are_tags: bool) -> _ReadCells | None:
     """
     if array.holds_images:
         return functools.partial(_read_images, array, modified_at(array.path))
-    if array.dtype.kind not in KEPT or len(array.shape) > 2:
+    if array.dtype.kind not in _KEPT or len(array.shape) > 2:
         return None
-    if is_one_hot(array) and array.shape[1] > 1:
+    if _is_one_hot(array) and array.shape[1] > 1:
         return functools.partial(_read_classes, array)
     return functools.partial(
-        _read_tags if are_tags and is_multi_hot(array) else _read_values, array
+        _read_tags if are_tags and _is_multi_hot(array) else _read_values, array
     )
 
 
@@ -257,27 +245,145 @@ def _read_classes(array: StoredArray, start: int, stop: int) -> list[Any]:
     """One-hot rows as the place of their 1."""
     rows = array.read(start, stop)
     classes = rows.argmax(axis=1).tolist()
-    other = _Damaged(f"{array.name!r} is one-hot, but here it has no 1, or several, or else")
-    return [c if ok else other for c, ok in zip(classes, are_one_hot(rows), strict=True)]
+    other = BadImage(
+        CORRUPT, f"{array.name!r} is one-hot, but here it has no 1, or several, or else"
+    )
+    return [c if ok else other for c, ok in zip(classes, _are_one_hot(rows), strict=True)]
 
 
 def _read_tags(array: StoredArray, start: int, stop: int) -> list[Any]:
     """Rows of 0 and 1 as the places of their 1s."""
     rows = array.read(start, stop)
-    other = _Damaged(f"{array.name!r} has rows of 0 and 1, but here it has something else")
+    other = BadImage(CORRUPT, f"{array.name!r} has rows of 0 and 1, but here it has something else")
     places = [np.flatnonzero(row).tolist() for row in rows]
-    return [p if ok else other for p, ok in zip(places, are_multi_hot(rows), strict=True)]
+    return [p if ok else other for p, ok in zip(places, _are_multi_hot(rows), strict=True)]
 
 
 def _read_cells(read: _ReadCells, start: int, stop: int) -> list[Any]:
-    """The cells of some rows; those in a damaged part of the file stand for that."""
+    """The cells of some rows; what is wrong stands for those in a damaged part of the file."""
     try:
         return read(start, stop)
     except BadImage as error:
         if stop - start == 1:
-            return [_Damaged(error.message)]
+            return [error]
     middle = (start + stop) // 2
     return _read_cells(read, start, middle) + _read_cells(read, middle, stop)
+
+
+def _check_labels(
+    path: str,
+    image: StoredArray,
+    arrays: Mapping[str, StoredArray],
+    columns: Mapping[str, str | None],
+) -> None:
+    """Refuses labels that do not fit, or cannot be read: without them, no image would have one."""
+    if "label" in columns:
+        _check_tags(path, arrays.get(columns["label"] or ""))
+        return
+    own = [
+        array
+        for name, array in arrays.items()
+        if name_of(name) in _USUAL_LABELS and split_of(name) == split_of(image.name)
+    ]
+    if own and own[0].problem:
+        raise UserError(
+            f"In {path!r} the labels {own[0].name!r} cannot be read: they are {own[0].problem}. "
+            "Or name other labels by ingest.columns={label: …}, or none by {label: null}."
+        )
+    if own and all(array.rows != image.rows for array in own):
+        raise UserError(
+            f"In {path!r} the labels {own[0].name!r} have {own[0].rows:,} rows, but the images "
+            f"{image.name!r} have {image.rows:,}; correct the file, name other labels by "
+            "ingest.columns={label: …}, or none by {label: null}."
+        )
+    _check_classes(path, [array for array in own if array.rows == image.rows], columns)
+
+
+def _check_classes(
+    path: str, labels: Sequence[StoredArray], columns: Mapping[str, str | None]
+) -> None:
+    """Refuses labels of which none is a class for each image, unless they are asked for as else."""
+    is_asked = any(array.name in columns.values() for array in labels)
+    if not labels or is_asked or any(_is_simple(array) for array in labels):
+        return
+    name = labels[0].name
+    as_tags = f"{{label: {name}}} takes them as tags, " if _is_multi_hot(labels[0]) else ""
+    raise UserError(
+        f"In {path!r} the labels {name!r} are {_describe(labels[0])}, which name no class for each "
+        "image; save a number or a text for each, or one-hot rows. Or by ingest.columns: "
+        f"{as_tags}{{label: …}} names other labels, and {{label: null}} takes none."
+    )
+
+
+def _check_tags(path: str, labels: StoredArray | None) -> None:
+    """Refuses rows of fractions as tags: each would be the name of a class."""
+    if labels is None or labels.problem or len(labels.shape) != 2 or _is_one_hot(labels):
+        return
+    if labels.dtype.kind == "f" and not _is_multi_hot(labels):
+        raise UserError(
+            f"ingest.columns names {labels.name!r} as label, but in {path!r} it is "
+            f"{_describe(labels)}: rows of labels are one-hot, of 0 and 1, or lists of tags."
+        )
+
+
+def _count_at_once(array: StoredArray) -> int:
+    """How many rows of a column are read together."""
+    if array.dtype.hasobject and array.read_sizes is None:
+        return min(_TEXTS_AT_ONCE, array.rows_at_once) if array.holds_files else _TEXTS_AT_ONCE
+    if array.holds_images and not (array.holds_files and array.read_sizes is None):
+        return _ROWS_AT_ONCE  # Only their sizes are looked at.
+    return max(1, min(_ROWS_AT_ONCE, _BYTES_AT_ONCE // max(1, array.row_bytes)))
+
+
+def _is_simple(array: StoredArray) -> bool:
+    """Whether an array is a column, or images, without being asked for."""
+    if array.row_bytes > _MOST_CELL_BYTES and not array.holds_images:
+        return False
+    is_value = len(array.shape) == 1 and array.dtype.kind in _KEPT
+    return array.holds_images or is_value or _is_one_hot(array)
+
+
+def _is_one_hot(array: StoredArray) -> bool:
+    """Whether rows say by the place of their one 1 which class they are of, or hold one value."""
+    if len(array.shape) == 2 and array.shape[1] == 1 and array.dtype.kind in "biuf":
+        return not array.problem
+    return _are_first(array, _are_one_hot)
+
+
+def _is_multi_hot(array: StoredArray) -> bool:
+    """Whether rows say by the places of their 1s which tags they have."""
+    return _are_first(array, _are_multi_hot)
+
+
+def _are_first(array: StoredArray, are_so: Callable[[np.ndarray], np.ndarray]) -> bool:
+    """Whether the first rows of numbers are so; False if they are none, or damaged."""
+    if len(array.shape) != 2 or array.problem or array.dtype.kind not in "biuf":
+        return False
+    if array.row_bytes > _MOST_CELL_BYTES:
+        return False
+    try:
+        first = array.read(0, min(array.rows, _count_at_once(array)))
+    except BadImage:
+        return False
+    return bool(len(first)) and bool(are_so(first).all())
+
+
+def _are_multi_hot(rows: np.ndarray) -> np.ndarray:
+    """Of each row [n, tags], whether it has nothing but 0 and 1."""
+    return ((rows == 0) | (rows == 1)).all(axis=1)
+
+
+def _are_one_hot(rows: np.ndarray) -> np.ndarray:
+    """Of each row [n, classes], whether it has one 1 and else zeros."""
+    return _are_multi_hot(rows) & ((rows == 1).sum(axis=1) == 1)
+
+
+def _describe(array: StoredArray) -> str:
+    """What an array is: its type and sides, or why it cannot be read."""
+    if array.problem:
+        return array.problem
+    sides = ", ".join(map(str, array.shape))
+    return f"{'text' if array.dtype.kind in 'SUO' else array.dtype.name} [{sides}]"
 
 
 ARRAYS = SourceKind(

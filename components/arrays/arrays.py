@@ -9,7 +9,6 @@ import concurrent.futures
 import dataclasses
 import functools
 import importlib
-import io
 import itertools
 import math
 import os
@@ -23,6 +22,7 @@ from image_pipeline.components.archives.file_bytes import FileBytes
 from image_pipeline.components.extras import need
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.images.kind import HEAD_BYTES, tell_kind
+from image_pipeline.components.images.npy import make_header
 from image_pipeline.components.sources.file_names import ending_of
 from image_pipeline.components.sources.references import ImageRef
 
@@ -91,18 +91,9 @@ class StoredArray:
         return not self.problem and (self.holds_files or is_picture)
 
     @functools.cached_property
-    def passed_on(self) -> np.dtype:
-        """The type of values as they are passed on: with the least byte first."""
-        return self.dtype.newbyteorder("<")
-
-    @functools.cached_property
     def header(self) -> bytes:
         """What an `.npy` file with one row begins with."""
-        file = io.BytesIO()
-        descr = np.lib.format.dtype_to_descr(self.passed_on)
-        header = {"descr": descr, "fortran_order": False, "shape": self.shape[1:]}
-        np.lib.format.write_array_header_1_0(file, header)
-        return file.getvalue()
+        return make_header(self.dtype, self.shape[1:])
 
     def count_bytes(self, start: int, stop: int) -> Sequence[int]:
         """The size of each row's image, as `read_row` passes it on."""
@@ -200,7 +191,7 @@ def read_row(ref: ImageRef, wanted: int) -> bytes:
         row = BLOCKS.get((array, number), lambda: array.read(start, stop))[at]
     if array.holds_files:
         return bytes(row)[:wanted]
-    values = np.ascontiguousarray(row, array.passed_on)
+    values = np.ascontiguousarray(row, array.dtype.newbyteorder("<"))
     return b"".join((array.header, values.reshape(-1).view(np.uint8).data))[:wanted]
 
 

@@ -4,6 +4,7 @@ Read here, not by `np.load`: nothing in a file is ever evaluated or unpickled, a
 checked against the limits before any data is touched.
 """
 
+import io
 import math
 import re
 from dataclasses import dataclass
@@ -115,3 +116,12 @@ def name_type(dtype: str) -> str:
     kind, size = dtype[:1], dtype[1:]
     is_number = kind in _TYPES and size.isdecimal() and len(size) < 3
     return f"{_TYPES[kind]}{int(size) * 8}" if is_number else dtype
+
+
+def make_header(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
+    """What a file begins with of an array in C order, whose values have the least byte first."""
+    file = io.BytesIO()
+    descr = np.lib.format.dtype_to_descr(dtype.newbyteorder("<"))
+    fields = {"descr": descr, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, fields)
+    return file.getvalue()

@@ -5,7 +5,6 @@ when its image is read.
 """
 
 import dataclasses
-import io
 import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from image_pipeline.components.archives.file_bytes import open_packed
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, masked_crc
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
+from image_pipeline.components.images.npy import make_header
 from image_pipeline.components.record_files.examples import (
     Feature,
     Parts,
@@ -66,11 +66,7 @@ class Pixels:
     @property
     def header(self) -> bytes:
         """What an `.npy` file of them begins with."""
-        buffer = io.BytesIO()
-        descr = np.lib.format.dtype_to_descr(np.dtype(self.dtype).newbyteorder("<"))
-        fields = {"descr": descr, "fortran_order": False, "shape": self.shape}
-        np.lib.format.write_array_header_1_0(buffer, fields)
-        return buffer.getvalue()
+        return make_header(np.dtype(self.dtype), self.shape)
 
 
 class Found(NamedTuple):
