@@ -123,7 +123,7 @@ class SourceKind:
         """Whether images are rows with columns, which say what they are; or else their paths do."""
         return self.is_table or not self.lists_images
 
-    def names(self, path: str) -> bool:
+    def matches(self, path: str) -> bool:
         """Whether a path is named as those of this kind are."""
         is_named = self.prefix != "" and path.startswith(self.prefix)
         return is_named or ending_of(path) in self.endings
@@ -133,8 +133,8 @@ class SourceKind:
         if self.prefix and images.startswith(self.prefix):
             return True
         if self.endings and is_folder(images):
-            return self.fills_folders and any(map(self.names, _list_folder(images)[:1]))
-        if self.endings and not self.names(images):
+            return self.fills_folders and any(map(self.matches, _list_folder(images)[:1]))
+        if self.endings and not self.matches(images):
             return False
         return self.endings != () if self.recognise is None else self.recognise(images)
 
@@ -181,7 +181,7 @@ def _list_tables_only(folder: str) -> list[str]:
         for entry in os.scandir(folder):
             if entry.name.startswith("."):
                 continue
-            is_table = any(kind.names(entry.name) for kind in of_tables)
+            is_table = any(kind.matches(entry.name) for kind in of_tables)
             if entry.is_dir() or not (is_table or ending_of(entry.name) in _BESIDE):
                 return []
             found += [entry.path] * is_table
@@ -223,7 +223,7 @@ def read_rows(path: str, columns: Asked = _NONE) -> Iterator[Row]:
     Raises:
       UserError: if there is no such file, or it cannot be read on; it names the line.
     """
-    named = [kind for kind in all_kinds() if kind.is_table and kind.names(path)]
+    named = [kind for kind in all_kinds() if kind.is_table and kind.matches(path)]
     kind = next((each for each in named[:-1] if each.is_given(path)), named[-1])
     path = path.removeprefix(kind.prefix)
     is_there = files.is_local(path) and os.path.exists(path)

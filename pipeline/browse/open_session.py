@@ -70,7 +70,7 @@ def open_session(asked: Asked) -> Session:
 def _find_noted(data_dir: str, manifest: Manifest) -> str | None:
     """What ingest noted as images, but no code: looking at others' data sets runs none."""
     noted = read_source(data_dir, manifest)
-    runs_code = noted is not None and (OWN_SOURCE.names(noted) or OWN_ROWS.names(noted))
+    runs_code = noted is not None and (OWN_SOURCE.matches(noted) or OWN_ROWS.matches(noted))
     return None if runs_code else noted
 
 

@@ -30,7 +30,7 @@ def source(tmp_path, monkeypatch):
 
 
 def test_what_names_a_generator():
-    assert GENERATOR.names("generator:a:b") and not GENERATOR.names("generator/a.csv")
+    assert GENERATOR.matches("generator:a:b") and not GENERATOR.matches("generator/a.csv")
 
 
 def test_the_shards_are_listed(source):

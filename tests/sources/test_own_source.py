@@ -61,7 +61,7 @@ def read(source, path, most_bytes=100):
 
 def test_what_it_lists_and_reads_is_passed_on(module):
     source = OwnSource(f"source:{module}:Photos:s3:x")
-    assert OWN_SOURCE.names(source.root)
+    assert OWN_SOURCE.matches(source.root)
     assert list(source.list()) == [ImageRef("a.png", 3, 7, said=Said("photos:1", label="s3:x"))]
     assert read(source, "a.png") == b"abcdef" and read(source, "a.png", 2) == b"ab"
     assert next(iter(OwnSource(f"source:{module}:Photos").list())).said.label == "none"
