@@ -4,6 +4,7 @@ An image is a binary cell, or as in Hugging Face's data sets a structure of `byt
 is not read here: of a Parquet file the other columns are, and an Arrow file is mapped into memory.
 """
 
+import collections
 import dataclasses
 import json
 import os
@@ -121,6 +122,9 @@ def read_arrow(path: str, columns: Asked) -> Iterator[Row]:
         raise UserError(f"Arrow files are read from a local disk only, got {path!r}; copy it.")
     modified_ns = os.stat(path).st_mtime_ns
     table = open_arrow(path)
+    counts = collections.Counter(table.schema.names)
+    if repeated := [name for name, count in counts.items() if count > 1]:
+        raise UserError(f"The table {path!r} has two columns {repeated[0]!r}; rename one.")
     check_rows(path, table.num_rows, lambda: os.stat(path).st_size)
     found = find_columns(table.schema, lambda name: table[name].slice(0, _LOOKED_AT))
     features = _read_features(table.schema)
@@ -199,18 +203,15 @@ def _read_others(parquet: pq.ParquetFile, group: int, found: Columns, count: int
 
 def _leave_out(batch: pa.RecordBatch, found: Columns) -> _Cells:
     """A batch's cells without the images; of structures with one, what else they have."""
-    taken = {*found.images, *found.unusable}
-    beside = {
-        field.name: {n: pc.struct_field(batch.column(field.name), n).to_pylist() for n in names}
-        for field in batch.schema
-        if field.name in found.images and (names := found.fields_beside(field))
-    }
-    names = [name for name in batch.schema.names if name not in taken]
-    for at, cells in enumerate(batch.select(names).to_pylist()):
-        yield cells | {
-            name: {below: values[at] for below, values in fields.items()}
-            for name, fields in beside.items()
-        }
+    kept = {}
+    for field in batch.schema:
+        column = batch.column(field.name)
+        if field.name not in found.images and field.name not in found.unusable:
+            kept[field.name] = column
+        elif field.name in found.images and (names := found.fields_beside(field)):
+            parts = [pc.struct_field(column, name) for name in names]
+            kept[field.name] = pa.StructArray.from_arrays(parts, names)
+    yield from pa.RecordBatch.from_pydict(kept).to_pylist() if kept else [{}] * batch.num_rows
 
 
 def _join(

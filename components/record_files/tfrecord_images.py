@@ -139,14 +139,11 @@ def _find_bare(features: Mapping[str, Feature], at: int, end: int, buffer: Any) 
 
 def _shape_of(features: Mapping[str, Feature], names: tuple[str, str, str]) -> tuple[int, ...]:
     """Of sides that are features each; without that of channels, height and width."""
-    height, width, channels = (_number(features.get(name)) for name in names)
+    found = [features.get(name) for name in names]
+    lists = [each.values if each and each.kind == "int" else [] for each in found]
+    height, width, channels = (each[0] if len(each) == 1 and each[0] > 0 else 0 for each in lists)
     sides = (height, width, channels) if channels else (height, width)
     return sides if height and width else ()
-
-
-def _number(feature: Feature | None) -> int:
-    is_one = feature is not None and feature.kind == "int" and len(feature.values) == 1
-    return feature.values[0] if is_one and feature and feature.values[0] > 0 else 0
 
 
 def _fit(pixels: Pixels, at: int, end: int) -> Found | None:

@@ -6,11 +6,11 @@ import contextlib
 import csv
 import functools
 import io
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from image_pipeline.components import files
+from image_pipeline.components.archives.file_bytes import ReadAt
 from image_pipeline.components.sources.file_names import ending_of
 from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.rows import MOST_COLUMNS, Row, TableError
@@ -22,44 +22,32 @@ _MOST_CHARACTERS = 2**25
 csv.field_size_limit(_MOST_CHARACTERS)
 
 
-class _Lines(io.RawIOBase):
-    """A file's bytes, which end in a `TableError` where a line has too many."""
+def _read_lines(file: BinaryIO) -> Callable[[int, int], bytes]:
+    """Reads a file's bytes from their beginning on; TableError where a line has too many."""
+    line_bytes = lines = 0
 
-    def __init__(self, file: BinaryIO):
-        """Begins where the file stands."""
-        self._file, self._line_bytes, self._lines = file, 0, 0
-
-    def readable(self) -> bool:
-        """See `io.RawIOBase`; so do the others."""
-        return True
-
-    def seekable(self) -> bool:
-        """It can be read again."""
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """To the beginning of a line."""
-        self._line_bytes = self._lines = 0
-        return self._file.seek(offset, whence)
-
-    def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]
-        """Reads some bytes."""
-        data = self._file.read(len(buffer))
+    def read(start: int, most_bytes: int) -> bytes:
+        nonlocal line_bytes, lines
+        if not start:  # It is read again.
+            line_bytes = lines = 0
+        file.seek(start)
+        data = file.read(most_bytes)
         ended = max(data.rfind(b"\n"), data.rfind(b"\r"))
-        self._line_bytes = len(data) - ended + (self._line_bytes if ended < 0 else 0)
-        if self._line_bytes > _MOST_CHARACTERS:
+        line_bytes = len(data) - ended + (line_bytes if ended < 0 else 0)
+        if line_bytes > _MOST_CHARACTERS:
             most = f"{_MOST_CHARACTERS:,} bytes"
-            raise TableError(self._lines + 1, f"a line may have {most}, this has more; shorten it.")
-        self._lines += data.count(b"\n")
-        buffer[: len(data)] = data
-        return len(data)
+            raise TableError(lines + 1, f"a line may have {most}, this has more; shorten it.")
+        lines += data.count(b"\n")
+        return data
+
+    return read
 
 
 @contextlib.contextmanager
 def open_lines(path: str) -> Iterator[io.TextIOWrapper]:
     """A file's lines, of bounded length, see `as_text`."""
     with files.open_input(path) as file:
-        yield as_text(io.BufferedReader(_Lines(file), _BUFFER_BYTES))  # type: ignore[type-var,arg-type]
+        yield as_text(io.BufferedReader(ReadAt(_read_lines(file)), _BUFFER_BYTES))  # type: ignore[type-var,arg-type]
 
 
 def as_text(file: BinaryIO) -> io.TextIOWrapper:

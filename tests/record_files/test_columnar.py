@@ -16,6 +16,7 @@ from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.record_files import columnar_places
 from image_pipeline.components.record_files.columnar_places import read_parquet_cell
+from image_pipeline.components.sources.source_kinds import read_rows
 from tests.data_set_files import make_table, write_arrow, write_parquet
 from tests.drawings import draw, encode_png
 
@@ -320,3 +321,10 @@ def test_what_is_no_image_is_refused_and_not_printed(tmp_path, name, cells, mess
     assert _read(tmp_path / name, columns={"image": "path", "table_image": None}) == {
         "x.png": IMAGES[0]
     }
+
+
+def test_an_arrow_file_with_two_columns_of_one_name_is_refused(tmp_path):
+    columns = [pa.array(["x"]), pa.array(["y"])]
+    write_arrow(tmp_path / "a.arrow", pa.Table.from_arrays(columns, ["path", "path"]))
+    with pytest.raises(UserError, match=r"a.arrow' has two columns 'path'; rename one"):
+        list(read_rows(f"{tmp_path}/a.arrow"))
