@@ -5,6 +5,7 @@ of it; bytes are read from the file itself and unpacked here, by as many threads
 """
 
 import atexit
+import contextlib
 import dataclasses
 import functools
 import math
@@ -52,11 +53,11 @@ def open_hdf5(path: str) -> list[StoredArray]:
       ValueError: if what it holds cannot be listed.
     """
     found: list[StoredArray] = []
-    with HDF5_LOCK:
+    with HDF5_LOCK, contextlib.ExitStack() as on_error:
         # By its name, it would be locked against changes for as long as it is kept open.
         file = h5py.File(files.open_input(path), "r")
+        on_error.callback(file.close)  # An error would keep it open, see `_close_all`.
         heap = Heap(FileBytes(path), file.userblock_size, file.id.get_filesize())
-
         try:
             for name, item in _walk(file):
                 if isinstance(item, h5py.ExternalLink):
@@ -65,16 +66,12 @@ def open_hdf5(path: str) -> list[StoredArray]:
                     found.append(dataclasses.replace(link, problem=problem))
                 elif isinstance(item, h5py.Dataset):
                     found.append(_describe(path, name, item, heap))
-        except (
-            RuntimeError,
-            KeyError,
-            TypeError,
-            SystemError,
-            UnicodeError,
-        ) as error:  # HDF5's, as h5py names them.
+        except (RuntimeError, KeyError, TypeError, SystemError, UnicodeError) as error:
+            # HDF5's errors, as h5py names them.
             newest = h5py.version.hdf5_version
             known = f"it is damaged, or of a newer form than HDF5 {newest} reads"
             raise ValueError(f"{known} ({error})") from error
+        on_error.pop_all()
     return found
 
 
