@@ -11,11 +11,12 @@ SOURCES = ("archives", "arrays", "generators", "record_files", "sources", "table
 """Where images come from."""
 _OTHERS = (
     *("augment", "beam", "dataset", "evaluation", "feeding", "images", "inference"),
-    *("ingest", "models", "order", "served", "stores", "tasks", "training", "transform", "views"),
+    *("ingest", "labels", "models", "order", "served", "stores", "tasks", "training"),
+    *("transform", "views"),
 )
 ROOMS = tuple(sorted((*SOURCES, *_OTHERS)))
 # What every room imports.
-_SHARED = ("beam", "dataset", "stores", "views")
+_SHARED = ("beam", "dataset", "labels", "stores", "views")
 
 
 def code_version(*rooms: str) -> str:

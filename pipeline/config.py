@@ -12,16 +12,13 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.inference.options import InferenceOptions
 from image_pipeline.components.ingest.options import IngestOptions, SpanOptions
+from image_pipeline.components.labels.kinds import BOXES, CLASSES, MASKS
 from image_pipeline.components.messages import show, suggest
 from image_pipeline.components.models.names import Head, refuse_model
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.options import Options
 from image_pipeline.components.tasks.options import EvaluationOptions
-from image_pipeline.components.tasks.refusals import (
-    refuse_for_boxes,
-    refuse_for_masks,
-    refuse_pixels,
-)
+from image_pipeline.components.tasks.refusals import check_training, refuse_pixels
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.kubeflow.options import KubeflowOptions
@@ -62,11 +59,9 @@ class PipelineConfig(Options):
                 f"{', '.join(self.feeding.columns)}; use them with input_fn in a training loop of "
                 "your own, or in transform.columns."
             )
-        if self.feeding.mixes_labels and self.training.class_weights != "none":
-            raise ValueError(
-                "training.class_weights weigh records of one class, but mixup and cutmix give "
-                "each record two; leave out one of them, or set feeding.balance."
-            )
+        asked = self.training.class_weights, self.training.label_smoothing
+        if problem := CLASSES.refuse_training(self.feeding.augment, *asked):
+            raise ValueError(problem)
         return self
 
 
@@ -90,14 +85,10 @@ def check_labels_fit(config: PipelineConfig) -> None:
       UserError: if masks or boxes would be weighed or mixed by their image's one class, or the
         model named gives other answers, or wants other pixels.
     """
-    given = config.feeding, config.training
-    if config.ingest.has_masks and (problem := refuse_for_masks(*given)):
-        raise UserError(problem)
-    if config.ingest.has_boxes and (problem := refuse_for_boxes(*given)):
-        raise UserError(problem)
+    labels = config.ingest.label_kind
+    check_training(labels, config.feeding, config.training)
     # Tags and values want what classes do: one answer an image.
-    head: Head = "masks" if config.ingest.has_masks else "classes"
-    head = "boxes" if config.ingest.has_boxes else head
+    head: Head = "masks" if labels is MASKS else "boxes" if labels is BOXES else "classes"
     if problem := refuse_model(config.training.model, head):
         raise UserError(problem)
     if problem := refuse_pixels(config.training, config.transform.preprocessing_fn):

@@ -15,8 +15,8 @@ SOURCES = sorted(
 OURS = "image_pipeline.components."
 # Each room of `components/` imports from its root, and from rooms that stand before it here.
 ROOMS = (
-    *("stores", "dataset", "images", "views", "beam", "sources", "archives", "arrays"),
-    *("record_files", "tables", "generators", "augment", "order", "served"),
+    *("stores", "dataset", "images", "views", "beam", "augment", "labels", "sources", "archives"),
+    *("arrays", "record_files", "tables", "generators", "order", "served"),
     *("ingest", "feeding", "transform", "models", "tasks", "training", "evaluation"),
     "inference",
 )
@@ -50,7 +50,7 @@ ALLOWED = {
         *("components/augment/", "components/feeding/", "components/served/"),
         *("components/models/", "components/tasks/", "components/training/"),
         *("components/evaluation/", "components/inference/", "components/transform/"),
-        "components/views/",
+        *("components/views/", "components/labels/"),
     ),
     "keras": (
         *("components/models/", "components/training/", "pipeline/doctor/calls.py"),

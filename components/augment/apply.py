@@ -10,7 +10,7 @@ from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.autograph.impl import api as autograph
 
 from image_pipeline.components.augment import draws, options
-from image_pipeline.components.augment.batch import Batch, Moved
+from image_pipeline.components.augment.batch import Batch
 from image_pipeline.components.augment.boxes import replace_boxes
 from image_pipeline.components.augment.color_jitter import color_jitter
 from image_pipeline.components.augment.erase import cutout, random_erasing
@@ -68,7 +68,7 @@ def _apply_step(batch: Batch, keys: tf.Tensor, step: Options, place: int) -> Bat
     return _FUNCTIONS[type(step)](batch, own_keys, step)
 
 
-def check_user_steps(steps: Sequence[Options], moved: Moved | None = None) -> None:
+def check_user_steps(steps: Sequence[Options], field: str | None = None) -> None:
     """Checks users' functions before there are any images; they must take what moves with them.
 
     Raises:
@@ -76,7 +76,7 @@ def check_user_steps(steps: Sequence[Options], moved: Moved | None = None) -> No
     """
     for step in steps:
         if isinstance(step, options.UserStep):
-            _load_function(step, moved)
+            _load_function(step, field)
 
 
 _FUNCTIONS: dict[type[Options], Callable[[Batch, tf.Tensor, Any], Batch]] = {
@@ -96,25 +96,25 @@ _FUNCTIONS: dict[type[Options], Callable[[Batch, tf.Tensor, Any], Batch]] = {
 
 
 def _apply_user_step(batch: Batch, keys: tf.Tensor, step: options.UserStep) -> Batch:
-    moved: Moved | None = next((kind for kind in _SHAPES if getattr(batch, kind) is not None), None)
-    function = functools.partial(_call, step, _load_function(step, moved))
-    if moved is None:
+    field = next((each for each in _SHAPES if getattr(batch, each) is not None), None)
+    function = functools.partial(_call, step, _load_function(step, field))
+    if field is None:
         images = function(batch.images, keys)
         return batch._replace(images=_check_images(images, batch.images, step.op))
-    before = getattr(batch, moved)
-    made = function(batch.images, keys, **{moved: before})
+    before = getattr(batch, field)
+    made = function(batch.images, keys, **{field: before})
     if not isinstance(made, tuple | list) or len(made) != 2:
-        raise UserError(f"the step {step.op} must give images and {moved}, as a pair; return both.")
+        raise UserError(f"the step {step.op} must give images and {field}, as a pair; return both.")
     images = _check_images(made[0], batch.images, step.op)
-    if moved == "masks":
-        return batch._replace(images=images, masks=_check_images(made[1], before, step.op, moved))
+    if field == "masks":
+        return batch._replace(images=images, masks=_check_images(made[1], before, step.op, field))
     return replace_boxes(batch._replace(images=images), _check_boxes(made[1], before, step.op))
 
 
-def _call(step: options.UserStep, function: Callable[..., Any], *tensors: Any, **moved: Any) -> Any:
+def _call(step: options.UserStep, function: Callable[..., Any], *tensors: Any, **field: Any) -> Any:
     """Calls a user's function; an error of it names the step."""
     try:
-        return _translate(function)(*tensors, **moved, **step.arguments)
+        return _translate(function)(*tensors, **field, **step.arguments)
     except (UserError, tf.errors.OpError, NotImplementedError):  # XLA's refusals are among them.
         raise
     except Exception as error:  # The function is the user's own: it may raise anything.
@@ -136,13 +136,13 @@ def _translate(function: Callable[..., Any]) -> Callable[..., Any]:
     return convert(function)
 
 
-_SHAPES: dict[Moved, str] = {
+_SHAPES: dict[str, str] = {
     "masks": "uint8 [batch, height, width, 1], class ids; 255 is none",
     "boxes": "float32 [batch, boxes, 4]: top, left, bottom, right as shares of the sides",
 }
 
 
-def _load_function(step: options.UserStep, moved: Moved | None) -> Callable[..., Any]:
+def _load_function(step: options.UserStep, field: str | None) -> Callable[..., Any]:
     """Imports a user's function, and checks that it takes images, keys and the step's arguments."""
     function = load_named(f"the step {step.op}", step.op)
     if not callable(function):
@@ -151,13 +151,13 @@ def _load_function(step: options.UserStep, moved: Moved | None) -> Callable[...,
             "name a function that takes images and keys."
         )
     try:
-        further = {} if moved is None else {moved: moved}
+        further = {} if field is None else {field: field}
         inspect.signature(function).bind("images", "keys", **further, **step.arguments)
     except TypeError as error:
-        if moved is not None and f"'{moved}'" in str(error):
+        if field is not None and f"'{field}'" in str(error):
             raise UserError(
-                f"the step {step.op} must move {moved} with their images: let it take {moved}= "
-                f"({_SHAPES[moved]}) and return images and {moved}. One that changes colours "
+                f"the step {step.op} must move {field} with their images: let it take {field}= "
+                f"({_SHAPES[field]}) and return images and {field}. One that changes colours "
                 "returns them as they are."
             ) from error
         raise UserError(

@@ -1,11 +1,8 @@
 """What the random steps work on: a batch of images and what moves with them."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import tensorflow as tf
-
-Moved = Literal["masks", "boxes"]
-"""What may belong to images, and moves as they do."""
 
 
 class Batch(NamedTuple):

@@ -104,7 +104,7 @@ def _describe_features(manifest: Manifest) -> dict[str, Any]:
         }
     if manifest.class_names:
         features[record.LABEL] = _TEXT
-    if manifest.has_masks:
+    if record.MASK_COLUMN in manifest.columns:
         features[record.MASK] = _image(1)
     return {
         "pythonClassName": f"{_MODULE}.features_dict.FeaturesDict",

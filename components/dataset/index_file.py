@@ -15,7 +15,7 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset.manifest import Manifest, read_manifest
 from image_pipeline.components.dataset.paths import INDEX, MANIFEST
 from image_pipeline.components.dataset.places import Places, find_misplaced
-from image_pipeline.components.dataset.record import BOX_COLUMNS, Column
+from image_pipeline.components.dataset.record import BOX_COLUMNS, MASK_COLUMN, Column, further_of
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.trees import fetch_file
 
@@ -63,10 +63,10 @@ _BUFFER_BYTES = 2**16
 _INDEXED_AS = {"bytes": pa.string(), "int64": pa.int64(), "float32": pa.float64()}
 
 
-def index_schema(further: Sequence[Column], has_masks: bool = False) -> pa.Schema:
-    """The index of records that have these further columns; numbers are not rounded to 32 bits."""
-    schema = pa.schema([*INDEX_SCHEMA, *(MASK_FIELDS if has_masks else ())])
-    for column in further:
+def index_schema(columns: Sequence[Column]) -> pa.Schema:
+    """The index of records that have these columns; numbers are not rounded to 32 bits."""
+    schema = pa.schema([*INDEX_SCHEMA, *(MASK_FIELDS if MASK_COLUMN in columns else ())])
+    for column in further_of(columns):
         type_ = _INDEXED_AS[column.dtype]
         schema = schema.append(
             pa.field(index_name(column), pa.list_(type_) if column.is_list else type_)
@@ -148,7 +148,7 @@ def find_problem(path: str, manifest: Manifest) -> str | None:
     )
     status = os.stat(path)
     state = status.st_size, status.st_mtime_ns, status.st_ino
-    schema = index_schema(manifest.further, manifest.has_masks)
+    schema = index_schema(manifest.columns)
     return _find_other_type(schema, path, *state) or find_misplaced(shards, path, *state)
 
 

@@ -19,8 +19,6 @@ from image_pipeline.components.dataset.checksums import (
 )
 from image_pipeline.components.dataset.paths import MANIFEST
 from image_pipeline.components.dataset.record import (
-    BOX_COLUMNS,
-    IGNORED,
     Column,
     ColumnType,
     PixelType,
@@ -189,7 +187,8 @@ class Manifest(ManifestPart):
     @property
     def columns(self) -> tuple[Column, ...]:
         """All features of a record, in their order."""
-        return all_columns(self.further, self.has_masks, self.has_class_ids)
+        has_masks = any(split.mask_pixels is not None for split in self.splits.values())
+        return all_columns(self.further, has_masks, self.has_class_ids)
 
     @property
     def has_class_ids(self) -> bool:
@@ -220,39 +219,6 @@ class Manifest(ManifestPart):
     def channels(self) -> int | None:
         """How many channels all images have as they were; None for gray or RGB, as converted."""
         return self.options.get("prepare", {}).get("channels")
-
-    @property
-    def has_masks(self) -> bool:
-        """Whether images have masks."""
-        return any(split.mask_pixels is not None for split in self.splits.values())
-
-    @property
-    def mask_classes(self) -> tuple[str, ...] | None:
-        """The masks' classes in the order of their ids; None without masks.
-
-        Without given names they are called by their ids, up to the greatest that occurs.
-        """
-        if not self.has_masks:
-            return None
-        named = (self.options.get("masks") or {}).get("classes")
-        found = {int(each) for split in self.splits.values() for each in split.mask_pixels or {}}
-        ids = range(max(found - {IGNORED}, default=-1) + 1)
-        return tuple(named) if named is not None else tuple(map(str, ids))
-
-    @property
-    def has_boxes(self) -> bool:
-        """Whether images have boxes."""
-        return BOX_COLUMNS[0] in self.further
-
-    @property
-    def box_classes(self) -> tuple[str, ...] | None:
-        """The boxes' classes in the order of their ids; None without boxes."""
-        return tuple(self.options["boxes"]["classes"]) if self.has_boxes else None
-
-    @property
-    def most_boxes(self) -> int:
-        """The most boxes that an image has; 0 without boxes."""
-        return max((split.most_boxes or 0 for split in self.splits.values()), default=0)
 
     def list_shards(self) -> Iterator[tuple[str, int, ListedShard]]:
         """Each shard, with its split and its number within the split."""

@@ -162,6 +162,12 @@ def all_columns(
     return (*METADATA_COLUMNS, *ids, *further, *masks, IMAGE_COLUMN)
 
 
+def further_of(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """Those of `all_columns` that a table gave, in their order."""
+    own = (*COLUMNS, CLASS_ID_COLUMN, *MASK_COLUMNS)
+    return tuple(column for column in columns if column not in own)
+
+
 def encode_example(values: Mapping[str, Value], columns: Sequence[Column] = COLUMNS) -> bytes:
     """Serializes one record as a tf.train.Example, its features in the order of `columns`.
 

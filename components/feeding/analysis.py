@@ -17,12 +17,14 @@ from image_pipeline.components.dataset.checksums import (
     describe_file,
 )
 from image_pipeline.components.dataset.manifest import has_manifest
-from image_pipeline.components.dataset.record import LABEL_COLUMNS, Column, PixelType
+from image_pipeline.components.dataset.record import LABEL_COLUMNS, PixelType
 from image_pipeline.components.dataset.verify_shard import Finding
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.spectrogram import SoundOptions
 from image_pipeline.components.json_files import check_json, read_json, read_whole
 from image_pipeline.components.json_text import parse_own, to_json
+from image_pipeline.components.labels.kind import LabelKind
+from image_pipeline.components.labels.kinds import BOXES, MASKS, find_kind
 from image_pipeline.components.trees import list_names
 from image_pipeline.components.views.options import ViewOptions
 
@@ -124,9 +126,11 @@ class Analysis(ManifestPart):
         return self
 
     @property
-    def label_column(self) -> Column | None:
-        """The column of the labels if they are tags or values; None if they are classes."""
-        return next((each for each in LABEL_COLUMNS.values() if each.key == self.label), None)
+    def label_kind(self) -> LabelKind:
+        """What the images are said to be."""
+        if self.mask_classes is not None or self.box_classes is not None:
+            return BOXES if self.mask_classes is None else MASKS
+        return find_kind([each for each in LABEL_COLUMNS.values() if each.key == self.label])
 
 
 def read_analysis(graph_dir: str) -> Analysis | None:

@@ -12,18 +12,18 @@ import tensorflow as tf
 
 from image_pipeline.components import contract
 from image_pipeline.components.augment import apply, flip
-from image_pipeline.components.augment.batch import Batch, Moved
+from image_pipeline.components.augment.batch import Batch
 from image_pipeline.components.augment.options import FlipHorizontal, UserStep, check_steps
-from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding import boxes
 from image_pipeline.components.feeding.budget import batches_in_work
 from image_pipeline.components.feeding.compiled import compile_or_keep, once
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.keys import KEY, MIRRORED
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.parse import name_length
-from image_pipeline.components.feeding.true_labels import check_mixing, make_labels
+from image_pipeline.components.feeding.true_labels import make_labels
+from image_pipeline.components.labels.kind import LabelKind
+from image_pipeline.components.labels.kinds import CLASSES
 from image_pipeline.components.options import Options
 from image_pipeline.components.threads import usable_cores
 from image_pipeline.components.views.options import ViewOptions
@@ -33,7 +33,7 @@ Augment = Callable[[Batch, tf.Tensor, tf.Tensor], Batch]
 Pixels = Callable[[tf.Tensor], tf.Tensor]
 
 
-def make_augment(feeding: FeedingOptions, view: ViewOptions, moved: Moved | None = None) -> Augment:
+def make_augment(feeding: FeedingOptions, view: ViewOptions, kind: LabelKind = CLASSES) -> Augment:
     """The random steps of the options, except the crop that is made while decoding."""
     mirrors = feeding.many_views.mirror
     steps = [
@@ -45,12 +45,12 @@ def make_augment(feeding: FeedingOptions, view: ViewOptions, moved: Moved | None
     # Each step by itself: if fused with the next one, XLA would recompute it for each of its uses,
     # and take up to five times as long.
     functions = [
-        _compile_step(function, _key_of(step, place), feeding, view, tf.uint64, moved)
+        _compile_step(function, _key_of(step, place), feeding, view, tf.uint64, kind)
         for place, step, function in apply.step_functions(steps)
     ]
     mirror = None
     if mirrors:
-        mirror = _compile_step(flip.mirror, "mirror", feeding, view, tf.bool, moved)
+        mirror = _compile_step(flip.mirror, "mirror", feeding, view, tf.bool, kind)
 
     def augment(batch: Batch, keys: tf.Tensor, mirrored: tf.Tensor) -> Batch:
         for function in functions:
@@ -66,7 +66,7 @@ def finish(
     feeding: FeedingOptions,
     view: ViewOptions,
     training: bool,
-    moved: Moved | None = None,
+    kind: LabelKind = CLASSES,
     at_once: int | None = None,
     names: Sequence[str] | None = None,
 ) -> tf.data.Dataset:
@@ -75,7 +75,7 @@ def finish(
     The other arguments are those of `make_finish`.
     """
     count = at_once or batches_in_work()
-    function = make_finish(graph, feeding, view, training, moved, names)
+    function = make_finish(graph, feeding, view, training, kind, names)
     return images.map(function, num_parallel_calls=count, deterministic=True)
 
 
@@ -98,7 +98,7 @@ def make_finish(
     feeding: FeedingOptions,
     view: ViewOptions,
     training: bool,
-    moved: Moved | None = None,
+    kind: LabelKind = CLASSES,
     names: Sequence[str] | None = None,
 ) -> Callable[[Mapping[str, tf.Tensor]], tuple[Any, Any]]:
     """Makes the function that ends the input pipeline.
@@ -108,7 +108,7 @@ def make_finish(
       feeding: the random steps, type and layout.
       view: the images' size.
       training: whether random steps are taken.
-      moved: whether the labels are the images' masks or boxes.
+      kind: of the labels.
       names: of all classes that occur, where they are known.
 
     Returns:
@@ -117,31 +117,28 @@ def make_finish(
     Raises:
       UserError: if labels are to be mixed, but no graph numbers them; or masks or boxes.
     """
-    check_mixing(feeding, moved, graph is not None)
+    if problem := kind.refuse_mixing(feeding.augment, graph is not None):
+        raise UserError(problem)
     if training:
-        apply.check_user_steps(feeding.augment, moved)
+        apply.check_user_steps(feeding.augment, next(iter(kind.moves), None))
         check_steps(feeding.augment, view.dtype, view.channels)
-    augment = make_augment(feeding, view, moved) if training else _take_as_they_are
+    augment = make_augment(feeding, view, kind) if training else _take_as_they_are
     pixels = _make_pixels(graph, feeding, view)
-    number = None if graph is None or moved else graph.number_labels(names)
+    number = None if graph is None or kind.moves else graph.number_labels(names)
 
     def finish_batch(batch: Mapping[str, tf.Tensor]) -> tuple[Any, Any]:
-        views = augment(_take_views(batch, moved), batch.get(KEY), batch.get(MIRRORED))
+        views = augment(take_views(batch, kind), batch.get(KEY), batch.get(MIRRORED))
         return _add_columns(pixels(views.images), batch, feeding), make_labels(
-            batch, views, graph, feeding, number
+            batch, views, graph, feeding, kind, number
         )
 
     return finish_batch
 
 
-def _take_views(batch: Mapping[str, tf.Tensor], moved: Moved | None) -> Batch:
+def take_views(batch: Mapping[str, tf.Tensor], kind: LabelKind) -> Batch:
     """The images of a batch, and what moves with them."""
-    return Batch(
-        batch[contract.IMAGE_INPUT],
-        masks=batch[record.MASK] if moved == "masks" else None,
-        boxes=batch[boxes.BOXES] if moved == "boxes" else None,
-        visible=batch[boxes.VISIBLE] if moved == "boxes" else None,
-    )
+    moving = {field: batch[key] for field, key in kind.moves.items()}
+    return Batch(batch[contract.IMAGE_INPUT], **moving)
 
 
 def _add_columns(
@@ -197,18 +194,17 @@ def _compile_step(
     feeding: FeedingOptions,
     view: ViewOptions,
     second: tf.DType,
-    moved: Moved | None,
+    kind: LabelKind,
 ) -> apply.StepFunction:
     """The step, compiled if so configured; its second argument has the type `second` [batch]."""
     if not feeding.compiled:
         return function
-    shape = (3, view.height_px, view.width_px, view.channels)
-    example = Batch(
-        tf.zeros(shape, view.dtype),
-        masks=tf.zeros((*shape[:3], 1), tf.uint8) if moved == "masks" else None,
-        boxes=tf.zeros([3, 2, 4]) if moved == "boxes" else None,
-        visible=tf.zeros([3, 2]) if moved == "boxes" else None,
-    )
+    shape, shapes = (3, view.height_px, view.width_px, view.channels), kind.shapes(view, 2)
+    moving = {
+        field: tf.zeros([3, *shapes[key]], tf.uint8 if field == "masks" else tf.float32)
+        for field, key in kind.moves.items()
+    }
+    example = Batch(tf.zeros(shape, view.dtype), **moving)
 
     def compile_step() -> apply.StepFunction:
         return compile_or_keep(
@@ -221,5 +217,5 @@ def _compile_step(
     return (
         compile_step()
         if key is None
-        else once(("step", key, shape, view.dtype, moved), compile_step)
+        else once(("step", key, shape, view.dtype, kind.name), compile_step)
     )

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow.compute as pc
 
-from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import find_index, is_indexed, read_table
 from image_pipeline.components.dataset.index_file import index_name
 from image_pipeline.components.dataset.manifest import Manifest, hash_manifest
@@ -23,6 +22,7 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Mode
 from image_pipeline.components.feeding.selection import select
 from image_pipeline.components.feeding.shard_files import match_files
+from image_pipeline.components.labels.kinds import BOXES, MASKS, find_kind
 from image_pipeline.components.messages import show
 from image_pipeline.components.views.options import ViewOptions
 
@@ -59,10 +59,9 @@ def check_fits(
         if analysis is None or hash_manifest(root) in analysis.manifests:
             continue
         _check_pixels(analysis, manifest, graph, root)
-        if analysis.mask_classes is not None:
-            _check_ids("masks", analysis.mask_classes, manifest.mask_classes, graph, root)
-        elif analysis.box_classes is not None:
-            _check_ids("boxes", analysis.box_classes, manifest.box_classes, graph, root)
+        if (kind := analysis.label_kind) in (MASKS, BOXES):
+            known, found = analysis.mask_classes or analysis.box_classes, kind.class_names(manifest)
+            _check_ids(kind.name, known or [], found, graph, root)
         else:
             paths = dict(group_by_root(match_files(files)))[root]
             _check_classes(graph, analysis, manifest, root, paths, feeding, mode)
@@ -84,22 +83,17 @@ def _check_view(graph: TransformGraph, view: ViewOptions) -> None:
 
 def _check_labels(graph: TransformGraph, manifest: Manifest, root: str) -> None:
     """Checks that a data set has the labels that the graph makes ids of: of one kind."""
-    found, wanted = _name_kind(manifest, manifest.label), _name_kind(graph.analysis, graph.label)
     if graph.analysis is None:  # It does not tell whether there were masks or boxes.
-        found = _name_kind(None, manifest.label)
-    if found != wanted:
+        found = find_kind([] if manifest.label is None else [manifest.label])
+        wanted = find_kind(graph.columns)
+    else:
+        found, wanted = find_kind(manifest.columns), graph.analysis.label_kind
+    if found is not wanted:
         raise UserError(
-            f"the transform graph is of {wanted}, but the labels of {root!r} are {found}; "
+            f"the transform graph is of {wanted.name}, but the labels of {root!r} are "
+            f"{found.name}; "
             f"{_WAY_OUT}."
         )
-
-
-def _name_kind(told: Manifest | Analysis | None, label: record.Column | None) -> str:
-    if told is not None and told.mask_classes is not None:
-        return "masks"
-    if told is not None and told.box_classes is not None:
-        return "boxes"
-    return "classes" if label is None else {record.TAGS: "tags", record.VALUE: "values"}[label.key]
 
 
 def _check_pixels(analysis: Analysis, manifest: Manifest, graph: TransformGraph, root: str) -> None:
@@ -117,14 +111,14 @@ def _check_pixels(analysis: Analysis, manifest: Manifest, graph: TransformGraph,
 
 
 def _check_ids(
-    what: str, known: Sequence[str], found: Sequence[str] | None, graph: TransformGraph, root: str
+    what: str, known: Sequence[str], found: Sequence[str], graph: TransformGraph, root: str
 ) -> None:
     """Checks that ids, which are stored as such, mean the same classes."""
-    if list(found or ()) != list(known[: len(found or ())]):
+    if list(found) != list(known[: len(found)]):
         raise UserError(
             f"the {what} of {root!r} must have the classes of the transform graph in "
             f"{graph.folder!r} in the same order, {show(list(known))}, got "
-            f"{show(list(found or ()))}; {_WAY_OUT}."
+            f"{show(list(found))}; {_WAY_OUT}."
         )
 
 

@@ -9,14 +9,9 @@ import tensorflow as tf
 from image_pipeline.components import contract
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding import boxes, budget
+from image_pipeline.components.feeding import budget
 from image_pipeline.components.feeding.finishing import finish, keep_ready
-from image_pipeline.components.feeding.found_columns import (
-    find_columns,
-    find_label,
-    find_most_boxes,
-    moved_in,
-)
+from image_pipeline.components.feeding.found_columns import find_columns, find_most_boxes
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.graph_fits import check_fits
 from image_pipeline.components.feeding.keys import KEY, MIRRORED, KeyMaker
@@ -26,6 +21,7 @@ from image_pipeline.components.feeding.passes import Again, Mode, Passes
 from image_pipeline.components.feeding.pixel_types import check_pixels
 from image_pipeline.components.feeding.records import open_records
 from image_pipeline.components.feeding.served_images import ServedImages
+from image_pipeline.components.labels.kinds import BOXES, find_kind
 from image_pipeline.components.order import batches
 from image_pipeline.components.views.options import ViewOptions
 
@@ -118,14 +114,12 @@ def input_fn(
         workers=workers,
         again=again,
     )
-    labels = find_label(files) if graph is None else graph.columns
-    columns = find_columns(files, feeding, labels)
+    columns = find_columns(files, feeding, () if graph is None else graph.columns)
     # Draw which records, in which order; read and decode them; crop and resize: uint8 batches.
     images = ImageBatches(files, view, feeding, passes, columns)
     # Take the random steps; apply the transform graph.
-    moved = moved_in(columns)
-    names = images.class_names
-    finished = finish(images.read(), graph, feeding, view, passes.training, moved, names=names)
+    kind, names = find_kind(columns), images.class_names
+    finished = finish(images.read(), graph, feeding, view, passes.training, kind, names=names)
     # The next batch is made while the model works on this one.
     return keep_ready(finished, feeding.prefetch_batches)
 
@@ -171,8 +165,8 @@ class ImageBatches:
         check_pixels(files, view)
         self._view, self._feeding, self._passes = view, feeding, passes
         self._columns = tuple(columns)
-        self._has_boxes = moved_in(columns) == "boxes"
-        self._most_boxes = find_most_boxes(files) if self._has_boxes else None
+        self._kind = find_kind(columns)
+        self._most_boxes = find_most_boxes(files) if self._kind is BOXES else None
         self._batch_size = passes.share_of_batch(feeding)
         self._keys = KeyMaker(passes.seed, feeding) if passes.training else None
         self._records = open_records(files, view, feeding, passes, columns)
@@ -253,10 +247,8 @@ class ImageBatches:
             drawn = drawn | {_WINDOW: windows}
         is_first = tf.equal(epoch, self._passes.first_epoch)
         made = self._records.make_images(drawn, windows, is_first)
-        if self._has_boxes:
-            # Skipped records are no more in the batch, nor are their windows.
-            own_windows = made.get(_WINDOW)
-            made |= boxes.place_boxes(made, own_windows, self._view, self._most_boxes)
+        # Skipped records are no more in the batch, nor are their windows.
+        made |= self._kind.place(made, made.get(_WINDOW), self._view, self._most_boxes)
         return self._select(self._take_share(made) if shares_images else made)
 
     def _take_share(self, batch: Tensors) -> Tensors:
@@ -267,21 +259,14 @@ class ImageBatches:
     def _select(self, batch: Tensors) -> Tensors:
         """The parts of a batch that `read` returns, with the known shapes."""
         view = self._view
-        sides = (view.height_px, view.width_px)
-        size: dict[str, list[int | None]] = {
-            contract.IMAGE_INPUT: [*sides, view.channels],
-            record.MASK: [*sides, 1],
-        }
+        of_labels = self._kind.shapes(view, self._most_boxes)
+        size = of_labels | {contract.IMAGE_INPUT: [view.height_px, view.width_px, view.channels]}
         is_static = self._passes.training and self._feeding.remainder != "keep"
         count = self._batch_size if is_static else None
         own = (KEY, MIRRORED) if self._passes.training else ()
-        columns = [c for c in self._columns if not self._has_boxes or c not in boxes.COLUMNS]
+        columns = [c for c in self._columns if c not in self._kind.columns]
         lists = [c.key for c in columns if c.is_list and c.key != record.TAGS]
         size |= {key: [None] for key in lists}
         further = (*own, *(column.key for column in columns), *map(name_length, lists))
-        if self._has_boxes:
-            most = self._most_boxes
-            size |= {boxes.BOXES: [most, 4], boxes.BOX_LABELS: [most], boxes.VISIBLE: [most]}
-            further += (boxes.BOXES, boxes.BOX_LABELS, boxes.VISIBLE)
-        names = (contract.IMAGE_INPUT, contract.LABEL_INPUT, *further)
+        names = (contract.IMAGE_INPUT, contract.LABEL_INPUT, *further, *of_labels)
         return {name: tf.ensure_shape(batch[name], [count, *size.get(name, [])]) for name in names}

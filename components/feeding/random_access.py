@@ -60,6 +60,7 @@ class RandomAccess:
         self._arguments |= {"data_dir": data_dir, "split": split, "verify": verify}
         self._manifest = read_whole_manifest(data_dir)
         _check_arguments(self._arguments, self._manifest.splits, self._manifest.columns)
+        self._has_masks = record.MASK_COLUMN in self._manifest.columns
         shards = self._manifest.splits[split].shards
         self._index = read_index([files.join(data_dir, shard.file) for shard in shards])
         self._class_ids = self._number_classes()
@@ -108,7 +109,7 @@ class RandomAccess:
             item: dict[str, Any] = {"image": self._take_image(stored)}
             if self._class_ids is not None:
                 item["label"] = int(self._class_ids[index.label[row]])
-            if self._arguments["columns"] or self._manifest.has_masks:
+            if self._arguments["columns"] or self._has_masks:
                 item |= self._take_features(serialized)
         except ValueError as error:
             raise self._records.bad_record(row, error) from error
@@ -151,7 +152,7 @@ class RandomAccess:
     def _take_features(self, serialized: bytes) -> dict[str, Any]:
         features = record.decode_example(serialized, self._manifest.columns)
         taken = {key: features[key] for key in self._arguments["columns"]}
-        if self._manifest.has_masks:
+        if self._has_masks:
             ids = cv2.imdecode(np.frombuffer(features[record.MASK], np.uint8), _GRAY)
             if ids is None:
                 raise ValueError("its mask cannot be decoded")

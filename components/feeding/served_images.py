@@ -11,13 +11,13 @@ import tensorflow as tf
 
 from image_pipeline.components import contract
 from image_pipeline.components.dataset import record
-from image_pipeline.components.feeding import boxes, parse, service
-from image_pipeline.components.feeding.found_columns import moved_in
+from image_pipeline.components.feeding import parse, service
 from image_pipeline.components.feeding.keys import KEY, MIRRORED, KeyMaker
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.records import Records
 from image_pipeline.components.feeding.streaming import StreamedRecords
+from image_pipeline.components.labels.kinds import MASKS, find_kind
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.options import ViewOptions
 
@@ -43,10 +43,9 @@ class ServedImages:
         self._records, self._keys = records, keys
         self._view, self._feeding, self._passes = view, feeding, passes
         self._most_boxes = most_boxes
-        moved = moved_in(columns)
-        self._has_boxes, self._has_masks = moved == "boxes", moved == "masks"
-        names = [c.key for c in columns if not self._has_boxes or c not in boxes.COLUMNS]
-        names += [boxes.BOXES, boxes.BOX_LABELS, boxes.VISIBLE] if self._has_boxes else []
+        self._kind = find_kind(columns)
+        names = [column.key for column in columns if column not in self._kind.columns]
+        names += self._kind.shapes(view, most_boxes)
         self._names = (contract.LABEL_INPUT, KEY, MIRRORED, *names)
 
     def read(self, address: str) -> tf.data.Dataset:
@@ -82,12 +81,11 @@ class ServedImages:
 
     def _make_image(self, serialized: tf.Tensor, epoch: tf.Tensor) -> parse.Tensors:
         drawn, windows = self._keys.add(self._records.draw_batch(epoch, serialized[None]), epoch)
-        if self._has_boxes:
-            drawn |= boxes.place_boxes(drawn, windows, self._view, self._most_boxes)
+        drawn |= self._kind.place(drawn, windows, self._view, self._most_boxes)
         features = {name: values[0] for name, values in drawn.items()}
         window = None if windows is None else windows[0]
         image = make_image(features, window, self._view)
-        if self._has_masks:
+        if self._kind is MASKS:
             features[record.MASK] = make_mask(features, window, self._view)
         return {contract.IMAGE_INPUT: image, **{name: features[name] for name in self._names}}
 

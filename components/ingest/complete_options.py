@@ -3,6 +3,7 @@
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators.generator import GENERATOR, open_generator
 from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.labels.kinds import MASKS
 from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES
 from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
 from image_pipeline.components.sources.rows import HeldImage
@@ -47,7 +48,7 @@ def complete_options(
         options = _map_splits(images, options)
     _check_label(options)
     _check_boxes(images, options)
-    if kind.has_rows and options.masks is not None and not options.has_mask_column:
+    if kind.has_rows and options.masks is not None and options.columns.get("mask") is None:
         raise UserError(
             f"ingest.masks is set, but no column of {images!r} is called as masks are; name it by "
             "ingest.columns={mask: …}."
@@ -140,12 +141,12 @@ def _list_splits(images: str, options: IngestOptions) -> list[str]:
 
 def _check_boxes(images: str, options: IngestOptions) -> None:
     """Refuses options of boxes where there are none, and boxes beside masks."""
-    if options.boxes is not None and not options.has_boxes:
+    if options.boxes is not None and "boxes" not in options.column_types:
         raise UserError(
             f"ingest.boxes is set, but no column of {images!r} is called as boxes are; name it by "
             "ingest.columns={boxes: …}."
         )
-    if options.has_boxes and options.has_masks:
+    if "boxes" in options.column_types and options.label_kind is MASKS:
         raise UserError(
             f"images are given with boxes or with masks, but {images!r} has both; leave one out by "
             "ingest.columns={boxes: null} or {mask: null}."

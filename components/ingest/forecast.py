@@ -214,8 +214,7 @@ def _record_bytes(row: dict, payload: bytes, options: IngestOptions) -> int:
     # A class's number is not known yet, and takes a byte up to 127.
     class_ids = {row["label"]: 0} if options.class_ids else None
     values = record_values(row, payload, further, class_ids)
-    columns = record.all_columns(further, options.has_masks, options.class_ids)
-    return len(frame(record.encode_example(values, columns)))
+    return len(frame(record.encode_example(values, options.record_columns)))
 
 
 def _extrapolate(

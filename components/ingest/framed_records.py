@@ -52,12 +52,12 @@ def frame_records(
 
 def _encode_records(rows: pa.Table, payloads: Payloads, task: ShardTask) -> Iterator[bytes]:
     class_ids = None if task.classes is None else {n: i for i, n in enumerate(task.classes)}
-    columns = record.all_columns(task.further, task.has_masks, class_ids is not None)
+    further = record.further_of(task.columns)
     for batch in rows.select(_RECORD_ROWS).to_batches(max_chunksize=BATCH_ROWS):
         for row in batch.to_pylist():
             payload = payloads.read(*(row[name] for name in _PLACE))
-            values = record_values(row, payload, task.further, class_ids)
-            yield record.encode_example(values, columns)
+            values = record_values(row, payload, further, class_ids)
+            yield record.encode_example(values, task.columns)
 
 
 def record_values(

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.labels.kinds import MASKS
 from image_pipeline.components.sources.pairs import match_template
 
 ENDINGS = frozenset(
@@ -105,7 +106,7 @@ def check_masks(
       UserError: if there are masks among the images.
     """
     default = IngestOptions.model_fields["label_pattern"].default
-    is_said = options.has_masks or options.label_pattern not in (None, default)
+    is_said = options.label_kind is MASKS or options.label_pattern not in (None, default)
     if not is_said and (masks := find_masks(list_paths)):
         raise UserError(explain_masks(images_dir, masks))
 

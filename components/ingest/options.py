@@ -6,8 +6,11 @@ from typing import Any, Literal
 
 import pydantic
 
-from image_pipeline.components.images.masks import MaskOptions
+from image_pipeline.components.dataset import record
 from image_pipeline.components.images.prepare import PrepareOptions
+from image_pipeline.components.labels.kind import LabelKind
+from image_pipeline.components.labels.kinds import BOXES, MASKS, find_kind
+from image_pipeline.components.labels.masks import MaskOptions
 from image_pipeline.components.options import Options
 from image_pipeline.components.path_lists import PathList
 from image_pipeline.components.sources.options import (
@@ -161,19 +164,19 @@ class IngestOptions(TableOptions):
         return frozenset(self.leave_out)
 
     @property
-    def has_masks(self) -> bool:
-        """Whether images have masks; of a table, once its columns are known."""
-        return self.masks is not None or self.has_mask_column
+    def record_columns(self) -> tuple[record.Column, ...]:
+        """All columns of the records; of a table, once its columns are known."""
+        further = record.further_columns(self.column_types)
+        return record.all_columns(further, self._has_masks, self.class_ids)
 
     @property
-    def has_boxes(self) -> bool:
-        """Whether images have boxes; only a table's have, once its columns are known."""
-        return self.column_types.get("boxes") == "boxes"
+    def label_kind(self) -> LabelKind:
+        """What images are said to be; of a table, once its columns are known."""
+        return _find_kind(tuple(self.column_types.items()), self._has_masks)
 
     @property
-    def has_mask_column(self) -> bool:
-        """Whether a table has a column of masks, once its columns are known."""
-        return self.columns.get("mask") is not None
+    def _has_masks(self) -> bool:
+        return self.masks is not None or self.columns.get("mask") is not None
 
     @property
     def path_label_pattern(self) -> str | None:
@@ -182,7 +185,7 @@ class IngestOptions(TableOptions):
         Nor have those that are called by their rows' numbers, since no column says what else.
         """
         is_set = self.label_pattern != _default("label_pattern")
-        has_others = self.has_masks or self.has_boxes or self.columns.get("path", "") is None
+        has_others = self.label_kind in (MASKS, BOXES) or self.columns.get("path", "") is None
         return self.label_pattern if is_set or not has_others else None
 
     def stored_form(self) -> dict:
@@ -210,6 +213,11 @@ class IngestOptions(TableOptions):
 @functools.cache  # Asked for each image.
 def _default(name: str) -> object:
     return IngestOptions.model_fields[name].get_default(call_default_factory=True)
+
+
+@functools.lru_cache  # Asked for each image.
+def _find_kind(types: tuple[tuple[str, record.ColumnType], ...], has_masks: bool) -> LabelKind:
+    return find_kind(record.all_columns(record.further_columns(dict(types)), has_masks))
 
 
 def flatten_options(stored: dict) -> dict:

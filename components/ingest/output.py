@@ -4,7 +4,6 @@ import collections
 import functools
 import json
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,7 +30,6 @@ from image_pipeline.components.dataset.paths import (
     in_split,
     name_copy,
 )
-from image_pipeline.components.dataset.record import further_columns
 from image_pipeline.components.ingest.books import BOOKS, find_books
 from image_pipeline.components.ingest.fence import check_run
 from image_pipeline.components.ingest.options import IngestOptions
@@ -136,6 +134,7 @@ def _describe_splits(
 ) -> dict[str, ListedSplit]:
     splits = {}
     for split in options.splits:
+        own = [shard for shard in shards if shard.task.split == split]
         listed = [
             ListedShard(
                 file=shard.task.path,
@@ -143,40 +142,16 @@ def _describe_splits(
                 bytes=shard.size_bytes,
                 sha256=shard.sha256,
             )
-            for shard in shards
-            if shard.task.split == split
+            for shard in own
         ]
+        counted = [shard.counted for shard in own]
         splits[split] = ListedSplit(
             records=sum(shard.records for shard in listed),
             bytes=sum(shard.bytes for shard in listed),
             shards=listed,
-            mask_pixels=_sum_pixels(shards, split) if options.has_masks else None,
-            **(_sum_boxes(shards, split, options) if options.has_boxes else {}),
+            **options.label_kind.add_up(counted, options.boxes),
         )
     return splits
-
-
-def _sum_pixels(shards: Sequence[WrittenShard], split: str) -> dict[str, int]:
-    """How many pixels of each id a split's masks have, by ascending ids."""
-    counts: collections.Counter[str] = collections.Counter()
-    for shard in shards:
-        counts.update((shard.mask_pixels or {}) if shard.task.split == split else {})
-    return {each: counts[each] for each in sorted(counts, key=int)}
-
-
-def _sum_boxes(
-    shards: Sequence[WrittenShard], split: str, options: IngestOptions
-) -> dict[str, Any]:
-    """`box_counts` and `most_boxes` of a split; every class is counted."""
-    own = [shard for shard in shards if shard.task.split == split]
-    classes = (options.boxes.classes if options.boxes else None) or ()
-    counts = collections.Counter(dict.fromkeys(classes, 0))
-    for shard in own:
-        counts.update(shard.box_counts or {})
-    return {
-        "box_counts": dict(counts),
-        "most_boxes": max((shard.most_boxes for shard in own), default=0),
-    }
 
 
 def _write_index(
@@ -184,7 +159,7 @@ def _write_index(
 ) -> ListedFile:
     """Writes one row group per shard, so that few shards' rows are held in memory."""
     paths = [shard.index_path for shard in shards]
-    schema = index_schema(further_columns(options.column_types), options.has_masks)
+    schema = index_schema(options.record_columns)
     with files.write_atomically(files.join(output_dir, INDEX)) as file:
         written = HashedWriter(file)
         with pq.ParquetWriter(pa.PythonFile(written, mode="w"), schema) as writer:

@@ -20,9 +20,8 @@ import pyarrow.compute as pc
 from image_pipeline.components import files
 from image_pipeline.components.dataset.paths import name_shard
 from image_pipeline.components.dataset.record import (
-    IGNORED,
+    COLUMNS,
     Column,
-    further_columns,
     order_names,
 )
 from image_pipeline.components.errors import UserError
@@ -44,6 +43,8 @@ from image_pipeline.components.ingest.plan import (
     place_sources,
 )
 from image_pipeline.components.ingest.prepared_rows import PreparedChunk, read_chunk_rows, read_rows
+from image_pipeline.components.labels.kinds import CLASSES
+from image_pipeline.components.labels.masks import check_ids
 from image_pipeline.components.threads import call_together, map_in_order
 
 
@@ -59,8 +60,7 @@ class ShardTask:
       total: how many there are over all splits.
       plan: a name for all that the plan depends on, which its files in the working folder have.
       row_span: where in the file of all shards' rows this shard's are.
-      further: the records' further columns.
-      has_masks: whether images have masks.
+      columns: all columns of the records.
       run: the run that writes it, see `fence`.
       classes: the classes' names in the order of their numbers; None if records have no numbers.
     """
@@ -72,8 +72,7 @@ class ShardTask:
     total: int
     plan: str
     row_span: RowSpan
-    further: tuple[Column, ...] = ()
-    has_masks: bool = False
+    columns: tuple[Column, ...] = COLUMNS
     run: str = ""
     classes: tuple[str, ...] | None = None
 
@@ -121,7 +120,6 @@ def plan_shards(
         )
     classes = _number_classes(sources, placement, labels, options) if options.class_ids else None
     total = sum(placement.split_shards)
-    further = further_columns(options.column_types)
     pairs = [
         (split, shard, shards)
         for split, shards in zip(options.splits, placement.split_shards, strict=True)
@@ -129,8 +127,8 @@ def plan_shards(
     ]
 
     def make_task(number: int, pair: tuple[str, int, int]) -> ShardTask:
-        row_span, has_masks = row_spans[number], options.has_masks
-        return ShardTask(*pair, number, total, plan, row_span, further, has_masks, run, classes)
+        columns, row_span = options.record_columns, row_spans[number]
+        return ShardTask(*pair, number, total, plan, row_span, columns, run, classes)
 
     return [make_task(number, pair) for number, pair in enumerate(pairs)]
 
@@ -242,19 +240,12 @@ def _read_sources(
             sources.stratum[window] = _number(strata, stratum_codes)
         sources.stored_bytes[window] = rows["payload_length"].to_numpy()
         sources.perceptual_hash[window] = rows["perceptual_hash"].fill_null(0).to_numpy()
-        mask_ids |= _find_mask_ids(rows, options)
+        mask_ids.update(rows["mask_ids"].combine_chunks().flatten().unique().to_pylist())
         names.add(rows)
         done += len(rows)
     names.check(map(read_rows, paths))
-    check_mask_ids(mask_ids, options)
+    check_ids(mask_ids, options.masks)
     return sources, [str(label or "") for label in label_codes]
-
-
-def _find_mask_ids(rows: pa.Table, options: IngestOptions) -> set[int]:
-    """The class ids that occur in the masks."""
-    if not options.has_masks:
-        return set()
-    return set(rows["mask_ids"].combine_chunks().flatten().unique().to_pylist())
 
 
 def _number(values: Sequence[object], codes: dict[object, int]) -> np.ndarray:
@@ -264,33 +255,21 @@ def _number(values: Sequence[object], codes: dict[object, int]) -> np.ndarray:
 
 def _code_answers(rows: pa.Table, label: np.ndarray, options: IngestOptions) -> np.ndarray:
     """A code for all that is said of each image: the label's, where that is all."""
-    if "label" in options.further_types or options.has_masks or options.has_boxes:
-        return np.array([_hash(said) for said in read_answers(rows, options)], np.int64)
-    return label
+    if options.label_kind is CLASSES:
+        return label
+    return np.array([_hash(said) for said in read_answers(rows, options)], np.int64)
 
 
 def read_answers(rows: pa.Table, options: IngestOptions) -> list[object]:
     """What is said of each image: its class, its tags or its value; its mask, and its boxes."""
-    has_label = "label" in options.further_types
-    said = _read_column(rows, "label", options) if has_label else rows["label"].to_pylist()
-    columns = [said, rows["mask_sha256"].to_pylist()]
-    columns += [_read_column(rows, "boxes", options)] if options.has_boxes else []
-    return list(zip(*columns, strict=True))
+    said = [name for name in ("label", "boxes") if name in options.further_types]
+    columns = (rows[name].to_pylist() for name in ("label", "mask_sha256"))
+    further = (_read_column(rows, name, options) for name in said)
+    return list(zip(*columns, *further, strict=True))
 
 
 def _hash(said: object) -> int:
     return int.from_bytes(hashlib.sha256(repr(said).encode()).digest()[:8], "big", signed=True)
-
-
-def check_mask_ids(ids: set[int], options: IngestOptions) -> None:
-    """Refuses masks of 0 and 255 only, unless the options say whether 255 is a class."""
-    said = options.masks is not None and (options.masks.classes or options.masks.ignored)
-    if not said and ids in ({0, IGNORED}, {IGNORED}):
-        raise UserError(
-            "The masks' only levels are 0 and 255, and 255 usually means no class. If it is one, "
-            "set ingest.masks.classes={background: 0, foreground: 255}; if it is none, set "
-            "ingest.masks.ignored=[255]."
-        )
 
 
 def _read_column(rows: pa.Table, name: str, options: IngestOptions) -> list[object]:

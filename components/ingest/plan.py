@@ -13,6 +13,7 @@ from image_pipeline.components.ingest.clusters import cluster_hashes, join_group
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.places import count_shards, order_keys, shard_edges
 from image_pipeline.components.ingest.splits import assign_splits, follow_paths, stratify_splits
+from image_pipeline.components.labels.kinds import MASKS
 
 NOWHERE = -1
 
@@ -137,7 +138,7 @@ def _judge_conflicts(sources: Sources, copies: np.ndarray, options: IngestOption
     if count and options.conflicting_labels == "error":
         raise UserError(
             f"{count} files have the bytes of a file of another class"
-            f"{' or mask' if options.has_masks else ''}, and "
+            f"{' or mask' if options.label_kind is MASKS else ''}, and "
             "ingest.conflicting_labels=error; remove those that are wrong, or set "
             "ingest.conflicting_labels=quarantine, which lists them."
         )

@@ -4,22 +4,14 @@ import dataclasses
 import hashlib
 import json
 import os
-from typing import Any, cast
+from typing import Any
 
 from image_pipeline.components import files
 from image_pipeline.components.arrays.in_place import make_reference
 from image_pipeline.components.dataset.lists import LEFT_OUT
 from image_pipeline.components.dataset.paths import name_copy
 from image_pipeline.components.dataset.record import make_record_id
-from image_pipeline.components.images.boxes import (
-    BAD_BOX,
-    BoxOptions,
-    PreparedBoxes,
-    SaidBox,
-    prepare_boxes,
-)
 from image_pipeline.components.images.mask_file import BAD_MASK, MASK_SIZE
-from image_pipeline.components.images.masks import MaskOptions, prepare_mask
 from image_pipeline.components.images.prepare import BadImage, PreparedImage, prepare_image
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import (
@@ -29,6 +21,9 @@ from image_pipeline.components.ingest.path_patterns import (
     split_of,
 )
 from image_pipeline.components.ingest.perceptual import hash_image
+from image_pipeline.components.labels.boxes import BAD_BOX
+from image_pipeline.components.labels.kind import Fitted
+from image_pipeline.components.labels.kinds import MASKS
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.pairs import match_template
 from image_pipeline.components.sources.reading import MISSING_FILE, SkippedFile, try_read_pair
@@ -81,8 +76,7 @@ def prepare_data(
         _check_places(row, ref, options)
         image = prepare_image(data, options.prepare)
         stored = make_reference(ref, data, image.encoded) if options.in_place else image.encoded
-        masks, stored_mask = _prepare_mask(ref, mask, image, options)
-        boxes = _prepare_boxes(ref, image, options)
+        fitted = _fit_label(ref, mask, image, options)
     except BadImage as error:
         if ref.said is not None and error.reason in _OF_ROWS:
             check_bad_row(error.message, options)
@@ -91,22 +85,32 @@ def prepare_data(
     if options.near_duplicates is not None:
         row["perceptual_hash"] = hash_image(image)
     row |= _image_columns(image)
-    if boxes is not None:
-        row["further"] = _join_boxes(ref, boxes)
-        row["notes"] += boxes.notes
-    return row | masks, stored_mask + stored
+    row["notes"] += fitted.notes
+    if fitted.features:
+        assert ref.said is not None
+        row["further"] = json.dumps([*ref.said.further[:-1], *fitted.features])
+    return {**row, **fitted.row}, fitted.stored + stored
 
 
-def _prepare_mask(
+def _fit_label(
+    ref: ImageRef, mask: _Read | None, image: PreparedImage, options: IngestOptions
+) -> Fitted:
+    """What is stored of what is said of an image; raises BadImage if it does not fit."""
+    kind = options.label_kind
+    if kind is MASKS:
+        return _fit_mask(ref, mask, image, options)
+    said = ref.said.further[-1] if ref.said is not None and ref.said.further else None
+    try:
+        return kind.fit(said, image, options.boxes)
+    except BadImage as error:
+        assert ref.said is not None
+        raise BadImage(error.reason, f"{ref.said.row}: {error.message}") from error
+
+
+def _fit_mask(
     ref: ImageRef, read: _Read | None, image: PreparedImage, options: IngestOptions
-) -> tuple[dict[str, Any], bytes]:
-    """A mask's columns and the bytes to store; none, if images have none.
-
-    Raises:
-      BadImage: if the image should have a mask that can be used, and has not.
-    """
-    if not options.has_masks:
-        return {}, b""
+) -> Fitted:
+    """The same of a mask, which has a file of its own."""
     if ref.mask is None:
         raise BadImage("no_mask", _explain_no_mask(ref, options))
     try:
@@ -114,40 +118,14 @@ def _prepare_mask(
             raise BadImage(BAD_MASK, read.message)
         if isinstance(read, BadImage):
             raise read
-        assert read is not None  # It is read wherever the image is.
-        mask = prepare_mask(read, image, options.masks or MaskOptions())
+        fitted = MASKS.fit(read, image, options.masks)
     except BadImage as error:
         is_own = error.reason in (BAD_MASK, MASK_SIZE)
         reason = "no_mask" if error.reason == MISSING_FILE else BAD_MASK
         message = f"its mask {ref.mask.path!r} {'' if is_own else '- '}{error.message}"
         raise BadImage(error.reason if is_own else reason, message) from error
-    columns = {
-        "mask_sha256": hashlib.sha256(mask.encoded).digest(),
-        "mask_source": os.fsencode(ref.mask.path).decode(errors="backslashreplace"),
-        "mask_length": len(mask.encoded),
-        "mask_ids": list(mask.ids),
-        "mask_pixels": list(mask.pixels),
-    }
-    return columns, mask.encoded
-
-
-def _prepare_boxes(
-    ref: ImageRef, image: PreparedImage, options: IngestOptions
-) -> PreparedBoxes | None:
-    """An image's boxes; None if images have none. Raises BadImage as `prepare_boxes` does."""
-    if not options.has_boxes or ref.said is None:
-        return None
-    stated_size, said = cast(tuple[list[int], list[SaidBox]], ref.said.further[-1])
-    try:
-        return prepare_boxes(said, stated_size, image, options.boxes or BoxOptions())
-    except BadImage as error:
-        raise BadImage(error.reason, f"{ref.said.row}: {error.message}") from error
-
-
-def _join_boxes(ref: ImageRef, boxes: PreparedBoxes) -> str:
-    """A table's further columns as JSON: the features of boxes are the last."""
-    assert ref.said is not None
-    return json.dumps([*ref.said.further[:-1], *dataclasses.astuple(boxes)[:-1]])
+    source = os.fsencode(ref.mask.path).decode(errors="backslashreplace")
+    return dataclasses.replace(fitted, row={**fitted.row, "mask_source": source})
 
 
 def _explain_no_mask(ref: ImageRef, options: IngestOptions) -> str:

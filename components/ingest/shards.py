@@ -1,32 +1,26 @@
 """Writes one shard: copies prepared images, in order, into a TFRecord file that appears whole."""
 
-import collections
 import contextlib
 import dataclasses
 import hashlib
-import itertools
 import json
 from collections.abc import Sequence
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import google_crc32c
 import numpy as np
 import pyarrow as pa
 
 from image_pipeline.components import files
-from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.index_file import (
-    INDEX_SCHEMA,
-    MASK_FIELDS,
-    index_name,
-    index_schema,
-)
+from image_pipeline.components.dataset.index_file import index_name, index_schema
+from image_pipeline.components.dataset.record import further_of
 from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, HEADER_BYTES
 from image_pipeline.components.ingest.fence import check_run
 from image_pipeline.components.ingest.framed_records import BATCH_ROWS, frame_records
 from image_pipeline.components.ingest.partition import ShardTask, read_task_rows
 from image_pipeline.components.ingest.payloads import open_payloads
 from image_pipeline.components.ingest.sealed import read_sealed, sum_file, write_sealed
+from image_pipeline.components.labels.kinds import find_kind
 from image_pipeline.components.threads import call_together, take_ahead
 
 
@@ -40,9 +34,7 @@ class WrittenShard:
       size_bytes: the file's size.
       sha256: of the file, 64 hexadecimal digits.
       index_path: the Arrow file with its part of the index, see `INDEX_SCHEMA`.
-      mask_pixels: of masks, how many pixels each id has; None without masks.
-      box_counts: how many boxes each class has; None without boxes.
-      most_boxes: the most that an image has.
+      counted: what its labels are, see `LabelKind.count`.
     """
 
     task: ShardTask
@@ -50,9 +42,7 @@ class WrittenShard:
     size_bytes: int
     sha256: str
     index_path: str
-    mask_pixels: dict[str, int] | None = None
-    box_counts: dict[str, int] | None = None
-    most_boxes: int = 0
+    counted: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def write_shard(task: ShardTask, work_dir: str, output_dir: str) -> WrittenShard:
@@ -88,14 +78,16 @@ def write_shard(task: ShardTask, work_dir: str, output_dir: str) -> WrittenShard
 def _find_described(shard_path: str, index_path: str) -> dict | None:
     """What an earlier run has said of a shard that it finished.
 
-    None if the shard has another length than that says, or its part of the index was damaged. (The
-    shard itself is not read: its records have checksums of their own.)
+    None if the shard has another length than that says, its part of the index was damaged, or an
+    earlier version has counted less. (The shard itself is not read: its records have checksums of
+    their own.)
     """
     stored = read_sealed(f"{index_path}.json")
     if stored is None or stored["index"] != sum_file(index_path):
         return None
     size_bytes, _ = files.stat_file(shard_path)
-    return stored["shard"] if size_bytes == stored["shard"]["size_bytes"] else None
+    is_whole = size_bytes == stored["shard"]["size_bytes"] and "counted" in stored["shard"]
+    return stored["shard"] if is_whole else None
 
 
 def _write_shard_and_index(
@@ -104,7 +96,7 @@ def _write_shard_and_index(
     """The shard gets its name last: a shard with its name is complete, and so is its index."""
     with files.write_atomically(shard_path) as shard:
         index = pa.BufferOutputStream()
-        with pa.ipc.new_file(index, index_schema(task.further, task.has_masks)) as writer:
+        with pa.ipc.new_file(index, index_schema(task.columns)) as writer:
             described = _write_records(task, rows, work_dir, shard, writer)
         content = index.getvalue().to_pybytes()
         said = {"shard": described, "index": google_crc32c.value(content)}
@@ -155,30 +147,7 @@ def _write_records(
         index.write_batch(_index_batch(batch, task, offset, of_batch))
         offset += int((of_batch + HEADER_BYTES + FOOTER_BYTES).sum())
     described = {"records": len(rows), "size_bytes": offset, "sha256": digest.hexdigest()}
-    return described | _count_answers(task, rows)
-
-
-def _count_answers(task: ShardTask, rows: pa.Table) -> dict:
-    """What of `WrittenShard` only masks or boxes have."""
-    if task.has_masks:
-        return {"mask_pixels": _count_pixels(rows)}
-    if record.BOX_COLUMNS[0] in task.further:
-        place = task.further.index(record.BOX_TEXT)
-        names = [json.loads(said)[place] for said in rows["further"].to_pylist()]
-        counts = collections.Counter(itertools.chain.from_iterable(names))
-        most = max(map(len, names), default=0)
-        return {"box_counts": dict(sorted(counts.items())), "most_boxes": most}
-    return {}
-
-
-def _count_pixels(rows: pa.Table) -> dict[str, int]:
-    """How many pixels of each id the masks have; ids as text, as JSON has them."""
-    counts: collections.Counter[int] = collections.Counter()
-    for ids, pixels in zip(
-        *(rows[c].to_pylist() for c in ("mask_ids", "mask_pixels")), strict=True
-    ):
-        counts.update(dict(zip(ids, pixels, strict=True)))
-    return {str(each): counts[each] for each in sorted(counts)}
+    return described | {"counted": find_kind(task.columns).count(rows)}
 
 
 def _index_batch(
@@ -186,11 +155,10 @@ def _index_batch(
 ) -> pa.RecordBatch:
     """The index entries of consecutive records, from `offset` on."""
     ends = offset + np.cumsum(lengths + HEADER_BYTES + FOOTER_BYTES)
-    names = [*INDEX_SCHEMA.names, *((f.name for f in MASK_FIELDS) if task.has_masks else ())]
-    columns = {name: batch[name] for name in names if name in batch.schema.names}
-    stored = batch["payload_length"].to_numpy()
-    if task.has_masks:
-        stored = stored - batch["mask_length"].to_numpy()
+    schema = index_schema(task.columns)
+    columns = {name: batch[name] for name in schema.names if name in batch.schema.names}
+    # Before an image, its mask is stored.
+    stored = batch["payload_length"].to_numpy() - batch["mask_length"].fill_null(0).to_numpy()
     columns |= {
         "split": pa.repeat(task.split, len(lengths)),
         "shard": pa.repeat(pa.scalar(task.shard, pa.int32()), len(lengths)),
@@ -203,12 +171,13 @@ def _index_batch(
         "source": [p.decode(errors="backslashreplace") for p in batch["path"].to_pylist()],
     }
     columns |= _further_columns(batch, task)
-    return pa.RecordBatch.from_pydict(columns, index_schema(task.further, task.has_masks))
+    return pa.RecordBatch.from_pydict(columns, schema)
 
 
 def _further_columns(batch: pa.RecordBatch, task: ShardTask) -> dict[str, list]:
     """The values of a table's further columns, if there are any."""
-    if not task.further:
+    further = further_of(task.columns)
+    if not further:
         return {}
     said = [json.loads(row) for row in batch["further"].to_pylist()]
-    return {index_name(c): [row[at] for row in said] for at, c in enumerate(task.further)}
+    return {index_name(c): [row[at] for row in said] for at, c in enumerate(further)}

@@ -43,6 +43,7 @@ from image_pipeline.components.ingest.prepared_rows import (
     name_anew,
     read_rows,
 )
+from image_pipeline.components.labels.kinds import BOXES
 from image_pipeline.components.sources.folder import listing_key
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.components.sources.source_kinds import kind_of
@@ -125,8 +126,7 @@ def _restore_rows(
 def _restore_row(entry: dict, data: bytes, options: IngestOptions) -> tuple[dict, bytes]:
     """A record's row, as `prepare_source` made it, from its index entry; and its payload."""
     further = record.further_columns(options.column_types)
-    columns = record.all_columns(further, options.has_masks, options.class_ids)
-    values = record.decode_example(data, columns)
+    values = record.decode_example(data, options.record_columns)
     payload = values[record.IMAGE]
     path = os.fsdecode(values[record.FILENAME])
     row = columns_of(ImageRef(path, 0, 0), options)
@@ -135,7 +135,7 @@ def _restore_row(entry: dict, data: bytes, options: IngestOptions) -> tuple[dict
         row["forced_split"] = entry["split"]  # Unless its row says otherwise, see `list_rows`.
     if further:
         row["further"] = json.dumps([entry[index_name(column)] for column in further])
-    mask = values[record.MASK] if options.has_masks else b""
+    mask = values.get(record.MASK, b"")
     if mask:
         row |= {field.name: entry[field.name] for field in MASK_FIELDS}
         row["mask_sha256"] = hashlib.sha256(mask).digest()
@@ -232,7 +232,7 @@ def _restore_duplicates(
         ref = said.get(line.path, ImageRef(line.path, 0, 0))
         original = originals[os.fsencode(line.original)]
         row = original | columns_of(ref, options)
-        if options.has_boxes and ref.said is not None:
+        if options.label_kind is BOXES and ref.said is not None:
             row["further"] = _take_boxes(row["further"], original["further"])
         row["label"] = line.label
         restored.append(row | {"record_id": record.make_record_id(row["sha256"], row["path"])})

@@ -15,7 +15,7 @@ from typing import Any
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.sources.box_cells import BOXES, CLASSES, FORMAT, SIZE, StatedBoxes
+from image_pipeline.components.labels.box_cells import BOXES, CLASSES, FORMAT, SIZE, StatedBoxes
 from image_pipeline.components.sources.column_types import Items
 from image_pipeline.components.sources.file_names import Files
 from image_pipeline.components.sources.source_kinds import SourceKind, read_rows

@@ -12,6 +12,7 @@ from typing import Any
 from image_pipeline.components import files
 from image_pipeline.components.dataset import paths, record
 from image_pipeline.components.images.kind import HEAD_BYTES, tell_kind
+from image_pipeline.components.labels.box_cells import BOXES, FORMAT, IDS, SIZE, StatedBoxes
 from image_pipeline.components.record_files.examples import Feature, parse_example
 from image_pipeline.components.record_files.tfds import NO_NAME, Described, describe
 from image_pipeline.components.record_files.tfrecord_frames import (
@@ -25,7 +26,6 @@ from image_pipeline.components.record_files.tfrecord_images import (
     make_place,
     read_image,
 )
-from image_pipeline.components.sources.box_cells import BOXES, FORMAT, IDS, SIZE, StatedBoxes
 from image_pipeline.components.sources.column_types import Items
 from image_pipeline.components.sources.file_names import (
     TFRECORD_PREFIX,

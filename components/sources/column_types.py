@@ -6,16 +6,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from image_pipeline.components.dataset.record import ColumnType
-from image_pipeline.components.images.boxes import SaidBox
-from image_pipeline.components.messages import show
-from image_pipeline.components.names import decode_name
-from image_pipeline.components.sources.box_cells import (
+from image_pipeline.components.labels.box_cells import (
     CLASSES,
     FORMAT,
     IDS,
     StatedBoxes,
     read_boxes,
 )
+from image_pipeline.components.labels.boxes import SaidBox
+from image_pipeline.components.messages import show
+from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.rows import HeldImage, Unusable
 
 Value = int | float | str | list[int] | list[float] | list[str] | tuple[list[int], list[SaidBox]]

@@ -6,7 +6,7 @@ from typing import Literal
 import pydantic
 
 from image_pipeline.components.dataset.record import ColumnType
-from image_pipeline.components.images.boxes import BoxOptions
+from image_pipeline.components.labels.boxes import BoxOptions
 from image_pipeline.components.options import Options
 
 ROLES = ("image", "path", "label", "group", "split", "mask", "boxes")

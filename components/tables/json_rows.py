@@ -12,9 +12,9 @@ from typing import Any
 
 from image_pipeline.components import files
 from image_pipeline.components.json_text import once, parse_json
+from image_pipeline.components.labels.box_cells import BOXES, CLASSES, SIZE, StatedBoxes
 from image_pipeline.components.messages import show
 from image_pipeline.components.names import decode_name
-from image_pipeline.components.sources.box_cells import BOXES, CLASSES, SIZE, StatedBoxes
 from image_pipeline.components.sources.rows import MOST_COLUMNS, Row, TableError
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, read_head
 from image_pipeline.components.tables.text_rows import as_text, open_lines

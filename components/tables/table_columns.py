@@ -8,8 +8,8 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index_file import index_name
 from image_pipeline.components.dataset.record import LABEL_COLUMNS, ColumnType
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.images.boxes import BoxOptions
-from image_pipeline.components.sources.box_cells import may_be_boxes
+from image_pipeline.components.labels.box_cells import may_be_boxes
+from image_pipeline.components.labels.boxes import BoxOptions
 from image_pipeline.components.sources.column_types import (
     BoxGuess,
     ImageGuess,

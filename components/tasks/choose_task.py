@@ -1,13 +1,8 @@
 """Which task a data set is for."""
 
-from image_pipeline.components.dataset.record import (
-    LABEL_COLUMNS,
-    Column,
-    further_columns,
-    label_column,
-)
 from image_pipeline.components.feeding.analysis import read_analysis
 from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.labels.kinds import CLASSES
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.classification import CLASSIFICATION
 from image_pipeline.components.tasks.detection import DETECTION
@@ -24,21 +19,13 @@ TASKS: dict[str, Task] = {
     "tagging": TAGGING,
 }
 """All tasks by their names."""
-# By the column of labels that are no class.
-_BY_COLUMN: dict[Column | None, Task] = {
-    None: CLASSIFICATION,
-    LABEL_COLUMNS["strings"]: TAGGING,
-    LABEL_COLUMNS["float"]: REGRESSION,
-}
+TASK_OF = {task.label: task for task in TASKS.values()}
+"""The task of each kind of labels."""
 
 
 def choose_task(ingest: IngestOptions) -> Task:
     """The task of data sets that are made with these options."""
-    if ingest.has_masks:
-        return SEGMENTATION
-    if ingest.has_boxes:
-        return DETECTION
-    return _BY_COLUMN[label_column(further_columns(ingest.column_types))]
+    return TASK_OF[ingest.label_kind]
 
 
 def name_task(task: Task) -> str:
@@ -49,13 +36,7 @@ def name_task(task: Task) -> str:
 def find_task(transform_graph_dir: str) -> Task:
     """The task of the data sets that a transform graph was made from."""
     analysis = read_analysis(transform_graph_dir)
-    if analysis is None:
-        return CLASSIFICATION
-    if analysis.mask_classes is not None:
-        return SEGMENTATION
-    if analysis.box_classes is not None:
-        return DETECTION
-    return _BY_COLUMN[analysis.label_column]
+    return TASK_OF[CLASSES if analysis is None else analysis.label_kind]
 
 
 def name_model(training: TrainingOptions, task: Task) -> TrainingOptions:

@@ -6,11 +6,9 @@ from image_pipeline.components import contract
 from image_pipeline.components.dataset import record
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.graph import TransformGraph, read_class_names
-from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.labels import classes
 from image_pipeline.components.models.names import Head
-from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
-from image_pipeline.components.tasks.refusals import check_unmixed
 from image_pipeline.components.tasks.signatures import CLASSES, LABEL, PROBABILITIES
 from image_pipeline.components.tasks.task import Measure, Softmax
 from image_pipeline.components.views.options import ViewOptions
@@ -19,6 +17,7 @@ from image_pipeline.components.views.options import ViewOptions
 class Classification(Softmax):
     """Labels are class ids, int64 [batch], or shares of classes; outputs are probabilities."""
 
+    label = classes.CLASSES
     default_model = "small"
     head: Head = "classes"
     each = "image"
@@ -30,10 +29,6 @@ class Classification(Softmax):
     def read_class_names(self, transform_graph_dir: str) -> list[str]:
         """The label vocabulary."""
         return read_class_names(transform_graph_dir)
-
-    def check_options(self, feeding: FeedingOptions, training: TrainingOptions) -> None:
-        """Refuses class weights for records of two classes."""
-        check_unmixed(feeding, training)
 
     def make_labels(self, outputs: tf.Tensor, mixes_labels: bool) -> tuple[tf.Tensor, str]:
         """Ids of the first class, or all of its share."""

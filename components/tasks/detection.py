@@ -6,15 +6,14 @@ import numpy as np
 import tensorflow as tf
 
 from image_pipeline.components.dataset import record
-from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding import boxes, parse
+from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.analysis import read_graph
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.labels import box_batches as boxes
+from image_pipeline.components.labels import boxes as box_labels
 from image_pipeline.components.models.names import Head
-from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
-from image_pipeline.components.tasks.refusals import refuse_for_boxes
 from image_pipeline.components.tasks.signatures import (
     BOXES,
     CLASSES,
@@ -39,6 +38,7 @@ Outputs = dict[str, tf.Tensor]
 class Detection:
     """Labels are boxes, see `input_fn`; outputs are candidates with a score for each class."""
 
+    label = box_labels.BOXES
     default_model = "detector"
     head: Head = "boxes"
     each = "candidate"
@@ -52,11 +52,6 @@ class Detection:
     def read_class_names(self, transform_graph_dir: str) -> list[str]:
         """The boxes' classes, in the order of their ids."""
         return read_graph(transform_graph_dir).box_classes or []
-
-    def check_options(self, feeding: FeedingOptions, training: TrainingOptions) -> None:
-        """Refuses what weighs or mixes images by their one class."""
-        if problem := refuse_for_boxes(feeding, training):
-            raise UserError(problem)
 
     def describe_shape(self, view: ViewOptions) -> str:
         """Of both."""
@@ -81,7 +76,7 @@ class Detection:
         """Images with one box of the first class and with none, by turns."""
         count = tf.range(outputs[SCORES].shape[0]) % 2
         labels = {
-            boxes.BOXES: tf.cast(count, tf.float32)[:, None, None] * [[[0.25, 0.25, 0.75, 0.75]]],
+            boxes.PLACES: tf.cast(count, tf.float32)[:, None, None] * [[[0.25, 0.25, 0.75, 0.75]]],
             boxes.LABELS: count[:, None] - 1,
             boxes.COUNT: count,
         }
@@ -148,12 +143,12 @@ class Detection:
             "width": parsed[record.WIDTH],
         }
         placed = boxes.place_boxes({**parsed, **own}, None, view, None)
-        is_there = tf.reduce_any(placed[boxes.BOXES] > 0, axis=-1)
+        is_there = tf.reduce_any(placed[boxes.PLACES] > 0, axis=-1)
         ids = tf.where(is_there, placed[boxes.BOX_LABELS], boxes.NO_BOX)
         is_seen = placed[boxes.VISIBLE] >= FeedingOptions().min_visible
         is_left_out = (crowds != 0) | ~is_seen
         further = (tf.cast(each, tf.float32)[..., None] for each in (ids, is_left_out))
-        return {OBJECTS: tf.concat([placed[boxes.BOXES], *further], axis=-1)}
+        return {OBJECTS: tf.concat([placed[boxes.PLACES], *further], axis=-1)}
 
     def measures(self, options: EvaluationOptions) -> tuple[Measure, ...]:
         """COCO's mean average precision, with each class's."""

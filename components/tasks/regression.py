@@ -3,13 +3,10 @@
 import numpy as np
 import tensorflow as tf
 
-from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.graph import TransformGraph
-from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.labels import values
 from image_pipeline.components.models.names import Head
-from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
-from image_pipeline.components.tasks.refusals import refuse_smoothing
 from image_pipeline.components.tasks.signatures import VALUE
 from image_pipeline.components.tasks.tagging import transform_labels
 from image_pipeline.components.tasks.task import Measure, OneTensor
@@ -19,6 +16,7 @@ from image_pipeline.components.views.options import ViewOptions
 class Regression(OneTensor):
     """Labels are float32 [batch], as the table has them; outputs are float32 [batch, 1]."""
 
+    label = values.VALUES
     default_model = "small"
     head: Head = "value"
     each = "image"
@@ -31,16 +29,6 @@ class Regression(OneTensor):
     def read_class_names(self, transform_graph_dir: str) -> list[str]:
         """The only output's name."""
         return [VALUE]
-
-    def check_options(self, feeding: FeedingOptions, training: TrainingOptions) -> None:
-        """Refuses what needs classes, which numbers do not have."""
-        if training.class_weights != "none":
-            raise UserError(
-                f"training.class_weights={training.class_weights} weighs records by their class, "
-                "but the labels are numbers; leave it at none."
-            )
-        if training.label_smoothing:
-            raise UserError(refuse_smoothing(training, "the labels are numbers"))
 
     def make_labels(self, outputs: tf.Tensor, mixes_labels: bool) -> tuple[tf.Tensor, str]:
         """Ones."""

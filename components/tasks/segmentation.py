@@ -4,15 +4,12 @@ import numpy as np
 import tensorflow as tf
 
 from image_pipeline.components.dataset import record
-from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.analysis import read_graph
 from image_pipeline.components.feeding.graph import TransformGraph
-from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.labels import masks
 from image_pipeline.components.models.names import Head
-from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
-from image_pipeline.components.tasks.refusals import refuse_for_masks
 from image_pipeline.components.tasks.signatures import CLASSES, CONFIDENCE, MASK, MASK_BYTES
 from image_pipeline.components.tasks.task import Measure, Softmax
 from image_pipeline.components.views import graph as views
@@ -22,6 +19,7 @@ from image_pipeline.components.views.options import ViewOptions
 class Segmentation(Softmax):
     """Labels are masks, int32 [batch, height, width]; outputs are each pixel's probabilities."""
 
+    label = masks.MASKS
     default_model = "unet"
     head: Head = "masks"
     each = "pixel"
@@ -33,11 +31,6 @@ class Segmentation(Softmax):
     def read_class_names(self, transform_graph_dir: str) -> list[str]:
         """The masks' classes, in the order of their ids."""
         return read_graph(transform_graph_dir).mask_classes or []
-
-    def check_options(self, feeding: FeedingOptions, training: TrainingOptions) -> None:
-        """Refuses what weighs or blends images by their one class."""
-        if problem := refuse_for_masks(feeding, training):
-            raise UserError(problem)
 
     def lead_shape(self, view: ViewOptions) -> tuple[int, ...]:
         """A row of probabilities for each pixel of the input."""

@@ -6,9 +6,8 @@ import tensorflow as tf
 from image_pipeline.components import contract
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.graph import TransformGraph, read_class_names
-from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.labels import tags
 from image_pipeline.components.models.names import Head
-from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.components.tasks.signatures import CLASSES, LIKELY, PROBABILITIES, TAGS
 from image_pipeline.components.tasks.task import Measure, OneTensor
@@ -18,6 +17,7 @@ from image_pipeline.components.views.options import ViewOptions
 class Tagging(OneTensor):
     """Labels are float32 [batch, tags] of 0 and 1; outputs are each tag's probability."""
 
+    label = tags.TAGS
     default_model = "small"
     head: Head = "tags"
     each = "image"
@@ -30,9 +30,6 @@ class Tagging(OneTensor):
     def read_class_names(self, transform_graph_dir: str) -> list[str]:
         """The vocabulary of tags."""
         return read_class_names(transform_graph_dir)
-
-    def check_options(self, feeding: FeedingOptions, training: TrainingOptions) -> None:
-        """Refuses nothing."""
 
     def make_labels(self, outputs: tf.Tensor, mixes_labels: bool) -> tuple[tf.Tensor, str]:
         """The first tag only."""

@@ -10,9 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from image_pipeline.components.feeding.graph import TransformGraph
-from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.labels.kind import LabelKind
 from image_pipeline.components.models.names import Head
-from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.components.views.options import ViewOptions
 
@@ -37,6 +36,7 @@ class Task(Protocol):
     """What a model learns.
 
     Attributes:
+      label: the kind of labels that it is for.
       default_model: the name of the model where `training.model` was left out.
       head: what a model for it ends in.
       each: what a row of the model's outputs belongs to: an image, a pixel, or a candidate.
@@ -48,6 +48,7 @@ class Task(Protocol):
       prediction: the output of the signature for records that is compared with it.
     """
 
+    label: LabelKind
     default_model: str
     head: Head
     each: str
@@ -60,10 +61,6 @@ class Task(Protocol):
 
     def read_class_names(self, transform_graph_dir: str) -> list[str]:
         """The names of the model's output values, in their order."""
-        ...
-
-    def check_options(self, feeding: FeedingOptions, training: TrainingOptions) -> None:
-        """Raises UserError if options exclude each other."""
         ...
 
     def describe_shape(self, view: ViewOptions) -> str:

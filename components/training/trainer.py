@@ -18,6 +18,7 @@ from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.models.schedule import set_length
 from image_pipeline.components.order.batches import Position
 from image_pipeline.components.tasks.choose_task import find_task, name_model
+from image_pipeline.components.tasks.refusals import check_training
 from image_pipeline.components.tasks.tagging import TAGGING
 from image_pipeline.components.tasks.task import Task
 from image_pipeline.components.training.averaging import plan_averaging
@@ -107,7 +108,7 @@ def _read_run(fn_args: Any) -> _Run:
     task = find_task(graph_dir)
     feeding = FeedingOptions(**config.get("feeding", {}))
     training = name_model(TrainingOptions(**config.get("training", {})), task)
-    task.check_options(feeding, training)
+    check_training(task.label, feeding, training)
     return _Run(
         fn_args=fn_args,
         task=task,

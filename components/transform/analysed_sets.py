@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -24,6 +24,8 @@ from image_pipeline.components.dataset.paths import MANIFEST
 from image_pipeline.components.dataset.record import Column, PixelType, label_column
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.pixel_types import check_data_set
+from image_pipeline.components.labels.kind import LabelKind
+from image_pipeline.components.labels.kinds import BOXES, CLASSES, MASKS, find_kind
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.record_sample import keep_records
 from image_pipeline.components.views.options import ViewOptions
@@ -51,10 +53,9 @@ class Span:
       further: the further columns of its records.
       records: how many the analysis reads.
       split_records: split to number of records.
-      mask_classes: the masks' classes in the order of their ids; None without masks.
-      mask_pixels: how many pixels of the analysed splits' masks each id has.
-      box_classes: the boxes' classes in the order of their ids; None without boxes.
-      box_counts: how many boxes of the analysed splits each class has.
+      kind: of labels.
+      stored_classes: the classes in the order of the ids that records have, of masks or boxes.
+      counts: how many pixels of masks each id has, or boxes each class, in the analysed splits.
       dtype: the type of the stored values.
       sound: how ingest drew its sounds, as `SoundOptions` are written; None if it read none.
     """
@@ -69,10 +70,9 @@ class Span:
     further: tuple[Column, ...] = ()
     records: int = 0
     split_records: dict[str, int] = dataclasses.field(default_factory=dict)
-    mask_classes: tuple[str, ...] | None = None
-    mask_pixels: collections.Counter = dataclasses.field(default_factory=collections.Counter)
-    box_classes: tuple[str, ...] | None = None
-    box_counts: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    kind: LabelKind = CLASSES
+    stored_classes: tuple[str, ...] = ()
+    counts: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     dtype: PixelType = "uint8"
     sound: dict[str, Any] | None = None
 
@@ -95,8 +95,8 @@ def read_spans(
     if twice := [span.examples_dir for span in spans if keys.count(span.key) > 1]:
         raise UserError(f"the same data set is given more than once: {twice}; give it once.")
     _check_alike(spans)
-    _check_classes(spans, "mask")
-    _check_classes(spans, "box")
+    for kind in (MASKS, BOXES):
+        _check_classes(spans, kind)
     if not any(span.records for span in spans):
         raise UserError(
             f"the analysis needs a record, but {list(examples_dirs)} have none in the splits "
@@ -127,14 +127,13 @@ def _check_alike(spans: Sequence[Span]) -> None:
             )
 
 
-def _check_classes(spans: Sequence[Span], of: Literal["mask", "box"]) -> None:
+def _check_classes(spans: Sequence[Span], kind: LabelKind) -> None:
     """Checks that masks or boxes have one list of classes, by whose places models know them."""
-    differing = {span.examples_dir: getattr(span, f"{of}_classes") for span in spans}
+    differing = {s.examples_dir: s.stored_classes if s.kind is kind else None for s in spans}
     if len(set(differing.values())) > 1:
-        kind = {"mask": "masks", "box": "boxes"}[of]
         raise UserError(
-            f"data sets that are analysed together must have {kind} of the same classes, got "
-            f"{differing}; give ingest.{kind}.classes, and ingest again."
+            f"data sets that are analysed together must have {kind.name} of the same classes, got "
+            f"{differing}; give ingest.{kind.name}.classes, and ingest again."
         )
 
 
@@ -179,15 +178,11 @@ def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) 
     manifest_sha256 = hash_manifest(examples_dir)
     background = manifest.alpha_background
     sound = manifest.options.get("prepare", {}).get("sound")
-    pixels: collections.Counter = collections.Counter()
-    boxes: collections.Counter = collections.Counter()
-    for split in options.analyze_splits:
-        pixels.update(manifest.splits[split].mask_pixels or {})
-        boxes.update(manifest.splits[split].box_counts or {})
-    counted = (records, dict(split_records))
-    own = (manifest.further, *counted, manifest.mask_classes, pixels, manifest.box_classes, boxes)
+    kind = find_kind(manifest.columns)
+    own = (kind, kind.class_names(manifest), kind.counts(manifest, options.analyze_splits))
+    counted = (manifest.further, records, dict(split_records))
     named = (examples_dir, key, manifest_sha256, shards, classes, analysed, background)
-    return Span(*named, *own, dtype=manifest.dtype, sound=sound)
+    return Span(*named, *counted, *own, dtype=manifest.dtype, sound=sound)
 
 
 def _list_names(labels: np.ndarray, column: Column | None) -> Iterable[str]:

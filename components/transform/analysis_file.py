@@ -9,10 +9,11 @@ import numpy as np
 
 from image_pipeline.components import contract, files
 from image_pipeline.components.code_version import code_version
-from image_pipeline.components.dataset.record import IGNORED, LABEL_COLUMNS, label_column
+from image_pipeline.components.dataset.record import label_column
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.analysis import describe_files
 from image_pipeline.components.json_text import to_json
+from image_pipeline.components.labels.kinds import VALUES
 from image_pipeline.components.transform.analysed_sets import Span
 from image_pipeline.components.transform.classes import (
     CLASS_STATISTICS,
@@ -56,7 +57,7 @@ def summarize(
     """
     check_records(int(found["records"]), sum(span.records for span in spans))
     label = label_column(spans[0].further)
-    classes = [] if label == LABEL_COLUMNS["float"] else list_classes(found, output_dir)
+    classes = [] if label in VALUES.columns else list_classes(found, output_dir)
     analysed = sum((span.analysed for span in spans), collections.Counter())
     if is_named_by_label:
         classes = count_classes(classes, output_dir, analysed)
@@ -73,8 +74,9 @@ def summarize(
         "unknown_label": options.unknown_label,
         "unknown_classes": find_unknown_classes(spans),
         "other_labels": sorted(analysed.keys() - {each.name for each in classes} - {""}),
-        **describe_masks(spans),
-        **describe_boxes(spans),
+        **spans[0].kind.describe(
+            spans[0].stored_classes, sum((span.counts for span in spans), collections.Counter())
+        ),
         "files": sorted(describe_files(output_dir)),
     }
 
@@ -114,29 +116,6 @@ def describe_origin(
             span.split_records[split] for span in spans for split in options.analyze_splits
         ),
     }
-
-
-def describe_masks(spans: Sequence[Span]) -> dict[str, Any]:
-    """The classes of masks and how many pixels each has, in the order of ids; {} without masks."""
-    names = spans[0].mask_classes
-    if names is None:
-        return {}
-    pixels = sum((span.mask_pixels for span in spans), collections.Counter())
-    counted = [pixels[str(number)] for number in range(len(names))]
-    return {
-        "mask_classes": list(names),
-        "mask_pixels": counted,
-        "ignored_pixels": pixels[str(IGNORED)],
-    }
-
-
-def describe_boxes(spans: Sequence[Span]) -> dict[str, Any]:
-    """The classes of boxes and how many boxes each has, in the order of ids; {} without boxes."""
-    names = spans[0].box_classes
-    if names is None:
-        return {}
-    counts = sum((span.box_counts for span in spans), collections.Counter())
-    return {"box_classes": list(names), "box_counts": [counts[name] for name in names]}
 
 
 def describe_statistics(found: dict[str, np.ndarray]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index_file import index_name
 from image_pipeline.components.dataset.manifest import Manifest
+from image_pipeline.components.labels.kinds import MASKS, find_kind
 from image_pipeline.show.words import count_names, format_fact
 
 # Of masks, whose ids count from 0.
@@ -48,10 +49,10 @@ class Labels:
 
 def find_labels(manifest: Manifest) -> Labels:
     """Boxes' classes, masks' classes, tags, numbers or the class: what a data set has of these."""
-    if manifest.has_boxes:
-        return Labels(index_name(record.BOX_LABEL), manifest.box_classes or (), first_id=1)
-    if manifest.has_masks:
-        return Labels("mask_ids", manifest.mask_classes or (), first_id=0)
+    kind = find_kind(manifest.columns)
+    if kind.moves:
+        column = "mask_ids" if kind is MASKS else index_name(record.BOX_LABEL)
+        return Labels(column, kind.class_names(manifest), first_id=int(kind is not MASKS))
     if manifest.label is not None:
         return Labels(index_name(manifest.label))
     return Labels("label", manifest.class_names)

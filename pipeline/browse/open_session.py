@@ -11,6 +11,7 @@ from image_pipeline.browse.views import Views, ViewSettings
 from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.feeding.analysis import read_graph
 from image_pipeline.components.generators.own_rows import OWN_ROWS
+from image_pipeline.components.labels.kinds import find_kind
 from image_pipeline.components.sources.own_source import OWN_SOURCE
 from image_pipeline.named_folder import Source, find_graph, find_whole_run
 from image_pipeline.run.source_note import read_source
@@ -63,7 +64,7 @@ def open_session(asked: Asked) -> Session:
         views=None if settings is None else Views(catalogue, settings),
         marks=Marks(asked.marks_path),
         steps=() if settings is None else tuple(describe_steps(settings.feeding.augment)),
-        moved="masks" if manifest.has_masks else "boxes" if manifest.has_boxes else "",
+        drawn=next(iter(find_kind(manifest.columns).moves), ""),
     )
 
 

@@ -40,7 +40,7 @@ class Session:
       views: makes what training and evaluation see; None where it is not known how.
       marks: the list that is written.
       steps: the random steps in words.
-      moved: "masks" or "boxes", if images have some.
+      drawn: "masks" or "boxes", if images have some.
     """
 
     title: str
@@ -49,7 +49,7 @@ class Session:
     views: Views | None
     marks: Marks
     steps: tuple[str, ...] = ()
-    moved: str = ""
+    drawn: str = ""
 
     @functools.cached_property
     def page(self) -> str:
@@ -61,7 +61,7 @@ class Session:
             choices=self.catalogue.choices,
             orders=ORDERS,
             marks=self.marks.path,
-            moved=self.moved,
+            moved=self.drawn,
             steps=self.steps,
             has_views=self.views is not None,
         )

@@ -9,6 +9,7 @@ import numpy as np
 
 from image_pipeline.browse.catalogue import Catalogue
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.labels.kinds import BOXES
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.show.shown_values import show_values
 
@@ -92,7 +93,7 @@ class Views:
 
 def draw_stored(catalogue: Catalogue, number: int) -> np.ndarray:
     """The stored image of a record under its mask or boxes: uint8 [height, width, 1 or 3]."""
-    from image_pipeline.components.feeding.found_columns import find_moved
+    from image_pipeline.components.feeding.found_columns import find_labels
     from image_pipeline.preview.stored_views import StoredViews
     from image_pipeline.show.box_overlay import draw_boxes
     from image_pipeline.show.mask_overlay import lay_over
@@ -100,8 +101,8 @@ def draw_stored(catalogue: Catalogue, number: int) -> np.ndarray:
     row = catalogue.rows.read([number])[0]
     paths = [catalogue.rows.find_shard(row)]
     chosen = np.array([catalogue.rows.read_record(row)], object)
-    stored = StoredViews(paths, chosen, find_moved(paths))
+    stored = StoredViews(paths, chosen, find_labels(paths))
     pixels = show_values(stored.decode(0))
     if stored.mask_colors is not None:
         return lay_over(pixels, stored.decode_mask(0), stored.mask_colors)
-    return draw_boxes(pixels, stored.read_boxes(0)) if stored.moved == "boxes" else pixels
+    return draw_boxes(pixels, stored.read_boxes(0)) if stored.kind is BOXES else pixels

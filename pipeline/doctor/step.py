@@ -7,11 +7,9 @@ from typing import Any, Protocol
 
 import keras
 
-from image_pipeline.components.augment.batch import Moved
-from image_pipeline.components.feeding.found_columns import find_moved
+from image_pipeline.components.feeding.found_columns import find_labels
 from image_pipeline.components.models.find_builder import find_builder
-from image_pipeline.components.tasks.choose_task import find_task, name_model
-from image_pipeline.components.tasks.classification import CLASSIFICATION
+from image_pipeline.components.tasks.choose_task import TASK_OF, find_task, name_model
 from image_pipeline.components.tasks.detection import DETECTION
 from image_pipeline.components.tasks.segmentation import SEGMENTATION
 from image_pipeline.components.tasks.task import Task
@@ -155,12 +153,7 @@ def profile_steps(
 def _find_task(subject: Subject) -> Task:
     if subject.graph_dir is not None:
         return find_task(subject.graph_dir)
-    by_moved: dict[Moved | None, Task] = {
-        None: CLASSIFICATION,
-        "masks": SEGMENTATION,
-        "boxes": DETECTION,
-    }
-    return by_moved[find_moved(subject.patterns)]
+    return TASK_OF[find_labels(subject.patterns)]
 
 
 def _count_classes(subject: Subject) -> int:

@@ -5,11 +5,12 @@ from typing import Any
 
 from image_pipeline.components.feeding import budget
 from image_pipeline.components.feeding.finishing import finish, keep_ready
-from image_pipeline.components.feeding.found_columns import find_columns, moved_in
+from image_pipeline.components.feeding.found_columns import find_columns
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.input_fn import ImageBatches
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
+from image_pipeline.components.labels.kinds import find_kind
 from image_pipeline.doctor.calls import count_present_steps, measure_executions
 from image_pipeline.doctor.clock import time_batches
 from image_pipeline.doctor.race import Sweep, compare, race
@@ -64,7 +65,7 @@ class Variants:
         passes = Passes(mode="train", seed=subject.training.seed, epochs=None)
         others = () if self._graph is None else self._graph.columns
         columns = find_columns(subject.patterns, feeding, others)
-        self._moved = moved_in(columns)
+        self._kind = find_kind(columns)
         self._images = ImageBatches(subject.patterns, subject.view, feeding, passes, columns).read()
 
     def open(self, prefetch: int | None, work: int | None, compiled: bool | None) -> Iterator[Any]:
@@ -73,7 +74,7 @@ class Variants:
         if compiled is not None:
             feeding = feeding.model_copy(update={"compiled": compiled})
         view = self._subject.view
-        batches = finish(self._images, self._graph, feeding, view, True, self._moved, work)
+        batches = finish(self._images, self._graph, feeding, view, True, self._kind, work)
         ready = keep_ready(batches, prefetch or feeding.prefetch_batches)
         return iter(ready.skip(self._first_steps))
 

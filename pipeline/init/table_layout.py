@@ -16,6 +16,7 @@ from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.open_source import no_usable_row, open_complete
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import names_of
+from image_pipeline.components.labels.kinds import BOXES
 from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES
 from image_pipeline.components.sources.folder import OUTSIDE
 from image_pipeline.components.sources.reading import MISSING_FILE
@@ -164,7 +165,7 @@ def _try_tags(table: str, rows: _Rows) -> _Rows:
         given = given.model_copy(update={"column_types": {}})
         rows = _read_rows(table, given, rows)
     separator = find_separator(rows.names) if "label" not in rows.options.further_types else None
-    if separator is None or "label" not in rows.options.columns or rows.options.has_boxes:
+    if separator is None or "label" not in rows.options.columns or rows.options.label_kind is BOXES:
         return rows
     columns = {"label": rows.options.columns["label"]}
     update = {"columns": columns, "column_types": {}, "tag_separator": separator}

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from image_pipeline.components import contract
 from image_pipeline.components.augment import apply
 from image_pipeline.components.augment.batch import Batch
 from image_pipeline.components.augment.options import UserStep
@@ -16,15 +15,16 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import find_index
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding import boxes, parse
-from image_pipeline.components.feeding.finishing import make_augment
-from image_pipeline.components.feeding.found_columns import find_moved
+from image_pipeline.components.feeding import parse
+from image_pipeline.components.feeding.finishing import make_augment, take_views
+from image_pipeline.components.feeding.found_columns import find_labels
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.input_fn import ImageBatches
 from image_pipeline.components.feeding.keys import KEY, MIRRORED
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.shard_files import find_reader, match_files
+from image_pipeline.components.labels import box_batches as boxes
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.preview.stored_views import StoredViews
 from image_pipeline.show.box_overlay import NamedBoxes
@@ -115,9 +115,9 @@ def view_records(
       chosen: object [records], serialized records.
       view: as `read_views` takes it, as are those that follow.
     """
-    moved = find_moved(paths)
-    apply.check_user_steps(feeding.augment, moved)
-    stored = StoredViews(paths, chosen, moved)
+    kind = find_labels(paths)
+    apply.check_user_steps(feeding.augment, next(iter(kind.moves), None))
+    stored = StoredViews(paths, chosen, kind)
     reader = _Reader(paths, view, feeding, stored)
     evals = reader.read_eval()
     trained = reader.read_train(seed, epochs)
@@ -229,14 +229,17 @@ class _Reader:
     def read_eval(self) -> _Views:
         """The deterministic views."""
         (batch,) = self._make_epochs(Passes(mode="eval"))
-        return self._finish(self._as_batch(batch), batch)
+        return self._finish(take_views(batch, self._stored.kind), batch)
 
     def read_train(self, seed: int, epochs: int) -> list[_Views]:
         """The random views of each epoch."""
         try:
-            augment = make_augment(self._feeding, self._view, self._stored.moved)
+            augment = make_augment(self._feeding, self._view, self._stored.kind)
             batches = self._make_epochs(Passes(mode="train", seed=seed, epochs=epochs)).map(
-                lambda batch: (augment(self._as_batch(batch), batch[KEY], batch[MIRRORED]), batch)
+                lambda batch: (
+                    augment(take_views(batch, self._stored.kind), batch[KEY], batch[MIRRORED]),
+                    batch,
+                )
             )
             return [self._finish(views, batch) for views, batch in batches]
         except UserError:
@@ -247,30 +250,22 @@ class _Reader:
     def _make_epochs(self, passes: Passes) -> Any:
         """A data set of one batch per epoch, made by tf.data as in training."""
         stored = self._stored
-        reader = ImageBatches(self._paths, self._view, self._own, passes, stored.columns)
+        reader = ImageBatches(self._paths, self._view, self._own, passes, stored.kind.columns)
         return reader.view_chosen(stored.serialized)
-
-    def _as_batch(self, batch: Mapping[str, Any]) -> Batch:
-        return Batch(
-            batch[contract.IMAGE_INPUT],
-            masks=batch.get(record.MASK),
-            boxes=batch.get(boxes.BOXES),
-            visible=batch.get(boxes.VISIBLE),
-        )
 
     def _finish(self, views: Batch, batch: Mapping[str, Any]) -> _Views:
         return _Views(
             views.images.numpy(),
             self._name_shares(views.own_share),
             None if views.masks is None else views.masks.numpy(),
-            None if views.boxes is None else self._name_boxes(views, batch[boxes.BOX_LABELS]),
+            None if views.boxes is None else self._name_boxes(views, batch),
         )
 
-    def _name_boxes(self, views: Batch, labels: Any) -> list[NamedBoxes]:
+    def _name_boxes(self, views: Batch, batch: Mapping[str, Any]) -> list[NamedBoxes]:
         """The boxes that the model gets."""
-        kept = boxes.finish_boxes(views.boxes, views.visible, labels, self._feeding.min_visible)
+        kept = self._stored.kind.truth(batch, views, self._feeding.min_visible)
         places, ids, counts = (
-            kept[key].numpy() for key in (boxes.BOXES, boxes.LABELS, boxes.COUNT)
+            kept[key].numpy() for key in (boxes.PLACES, boxes.LABELS, boxes.COUNT)
         )
         return [
             self._stored.name_boxes(places[number, :count], ids[number, :count].tolist())

@@ -5,14 +5,13 @@ from typing import Any
 import numpy as np
 
 from image_pipeline.components.arrays.in_place import fetch
-from image_pipeline.components.augment.batch import Moved
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.manifest import Manifest, has_manifest, read_manifest
-from image_pipeline.components.dataset.paths import match_path
 from image_pipeline.components.dataset.stored import IMAGE_KEYS, take_image
-from image_pipeline.components.feeding import boxes, parse
-from image_pipeline.components.feeding.found_columns import find_label
+from image_pipeline.components.feeding import parse
+from image_pipeline.components.feeding.found_columns import read_manifests
 from image_pipeline.components.feeding.tags import SEPARATOR
+from image_pipeline.components.labels.kind import LabelKind
+from image_pipeline.components.labels.kinds import BOXES, MASKS
 from image_pipeline.components.views.fast_decode import decode_image, decode_mask
 from image_pipeline.show.box_overlay import NamedBoxes
 from image_pipeline.show.mask_overlay import make_colors
@@ -23,37 +22,31 @@ class StoredViews:
     """Some records, parsed.
 
     Attributes:
-      moved: what moves with the images.
-      columns: those that it takes, for `ImageBatches`.
+      kind: of labels, where they move with the images.
       serialized: object [n], the records.
       drawn: the same, parsed.
       labels: what each image is said to be: its class, tags, value, or its boxes.
       mask_colors: uint8 [256, 3], of masks' ids; None without masks.
     """
 
-    def __init__(self, paths: list[str], chosen: np.ndarray, moved: Moved | None):
+    def __init__(self, paths: list[str], chosen: np.ndarray, kind: LabelKind):
         """Parses records.
 
         Args:
           paths: of the shards that they are from.
           chosen: object [n], serialized records.
-          moved: what belongs to their images.
+          kind: of their labels.
         """
-        self.moved = moved
-        self.columns: tuple[record.Column, ...] = {
-            None: (),
-            "masks": (record.MASK_COLUMN,),
-            "boxes": boxes.COLUMNS,
-        }[moved]
-        self._label = next(iter(find_label(paths)), None)
+        self.kind = kind
+        self._manifest = next(iter(read_manifests(paths).values()), None)
+        self._label = None if self._manifest is None else self._manifest.label
         own = [] if self._label is None else [self._label]
-        own += [record.BOX_TEXT] if moved == "boxes" else []
-        columns = parse.columns_to_parse([*self.columns, *own])
+        own += [record.BOX_TEXT] if kind is BOXES else []
+        columns = parse.columns_to_parse([*kind.columns, *own])
         self.serialized = chosen
         self.drawn = parse.as_drawn(parse.parse_batch(chosen, columns))
-        self._manifest = _read_manifest(paths)
         options = None if self._manifest is None else self._manifest.options.get("masks")
-        self.mask_colors = make_colors(options) if moved == "masks" else None
+        self.mask_colors = make_colors(options) if kind is MASKS else None
         self.labels = [self._say_label(number) for number in range(len(chosen))]
 
     def decode(self, number: int) -> np.ndarray:
@@ -68,19 +61,15 @@ class StoredViews:
 
     def read_boxes(self, number: int) -> NamedBoxes:
         """The boxes of one of the images, with its crowds."""
-        sides = [self._cell(column, number) for column in boxes.COLUMNS]
+        sides = [self._cell(column, number) for column in BOXES.columns]
         is_box = sides[4] > 0  # The others pad the list.
         places = np.stack(sides[:4], axis=1)[is_box]
         named = self.name_boxes(places, (sides[4][is_box] - 1).tolist())
-        texts = (
-            f"{name} (crowd)" if is_crowd else name
-            for name, is_crowd in zip(named.names, sides[5][is_box].tolist(), strict=True)
-        )
-        return named._replace(names=tuple(texts))
+        return named.mark_crowds(sides[5][is_box].tolist())
 
     def name_boxes(self, places: np.ndarray, ids: list[int]) -> NamedBoxes:
         """Boxes by the ids of their classes, from 0 on."""
-        names = None if self._manifest is None else self._manifest.box_classes
+        names = None if self._manifest is None else BOXES.class_names(self._manifest)
         texts = (names[id_] if names and id_ < len(names) else str(id_) for id_ in ids)
         return NamedBoxes(places, tuple(ids), tuple(texts))
 
@@ -88,7 +77,7 @@ class StoredViews:
         return self.drawn[column.key][number].numpy()
 
     def _say_label(self, number: int) -> str:
-        if self.moved == "boxes":
+        if self.kind is BOXES:
             return count_names(self.read_boxes(number).names) or "no box"
         if self._label is None:
             return self.drawn["label"][number].numpy().decode(errors="replace")
@@ -96,10 +85,3 @@ class StoredViews:
         if self._label.is_list:
             return ", ".join(said.decode(errors="replace").split(SEPARATOR)) or "no tag"
         return format_fact(float(said))
-
-
-def _read_manifest(paths: list[str]) -> Manifest | None:
-    """That of the first data set; None of files without one."""
-    match = match_path(paths[0])
-    root = match["root"] if match else None
-    return None if root is None or not has_manifest(root) else read_manifest(root)

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index_file import index_name
 from image_pipeline.components.dataset.manifest import Manifest
+from image_pipeline.components.labels.kinds import BOXES, find_kind
 from image_pipeline.report.classes import ClassTable, describe_classes
 from image_pipeline.report.data_set import DataSet
 
@@ -51,7 +52,7 @@ class BoxTable:
 
 def describe_boxes(manifest: Manifest, data: DataSet) -> dict[str, BoxTable]:
     """`boxes`; {} without boxes."""
-    if not manifest.has_boxes:
+    if find_kind(manifest.columns) is not BOXES:
         return {}
     counts = {name: split.box_counts or {} for name, split in manifest.splits.items()}
     rows = [_describe_split(data, number) for number in range(len(data.splits))]

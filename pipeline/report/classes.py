@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from image_pipeline.components.dataset.manifest import Manifest
+from image_pipeline.components.labels.kinds import MASKS, find_kind
 from image_pipeline.report.data_set import DataSet
 from image_pipeline.show.ingest_summary import summarize_manifest
 
@@ -99,9 +100,9 @@ def describe_classes(counts: Mapping[str, Mapping[str, int]]) -> ClassTable:
 
 def describe_masks(manifest: Manifest) -> dict[str, ClassTable]:
     """`mask_classes`, the pixels of each class of masks by split; {} without masks."""
-    names = manifest.mask_classes
-    if names is None:
+    if find_kind(manifest.columns) is not MASKS:
         return {}
+    names = MASKS.class_names(manifest)
     pixels = {split: listed.mask_pixels or {} for split, listed in manifest.splits.items()}
     counts = {
         split: {name: own.get(str(number), 0) for number, name in enumerate(names)}

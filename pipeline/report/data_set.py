@@ -18,6 +18,8 @@ from image_pipeline.components.dataset.paths import parse_split
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.images import load_mask
+from image_pipeline.components.labels.kind import LabelKind
+from image_pipeline.components.labels.kinds import BOXES, CLASSES, MASKS, TAGS, VALUES, find_kind
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.threads import usable_cores
 from image_pipeline.components.views.fast_decode import decode_image
@@ -30,7 +32,6 @@ SOURCE_COLUMNS = (
     *("source", "source_format", "source_bytes", "source_height", "source_width"),
     *("orientation", "notes", "format", "group"),
 )
-_SIDES = (record.BOX_YMIN, record.BOX_XMIN, record.BOX_YMAX, record.BOX_XMAX)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +46,7 @@ class DataSet:
       records: reads records by their row.
       mask_colors: uint8 [256, 3], of each id of masks; None without masks.
       label: the column of labels that are no class.
-      has_boxes: whether images have boxes.
+      kind: of labels.
     """
 
     splits: tuple[str, ...]
@@ -55,28 +56,28 @@ class DataSet:
     records: StoredRecords
     mask_colors: np.ndarray | None = None
     label: record.Column | None = None
-    has_boxes: bool = False
+    kind: LabelKind = CLASSES
 
     @property
     def tags(self) -> pa.ListArray | None:
         """The tags of each record; None where labels are no tags."""
-        return self._read_label("strings")
+        return self._read_label(TAGS)
 
     @property
     def values(self) -> np.ndarray | None:
         """Float64 [records], the value of each; None where labels are no values."""
-        found = self._read_label("float")
+        found = self._read_label(VALUES)
         return None if found is None else found.to_numpy()
 
     @property
     def names(self) -> pa.ListArray | None:
         """The tags of each record, or the classes of its boxes; None if it has neither."""
-        if self.has_boxes:
+        if self.kind is BOXES:
             return self.table[index_name(record.BOX_TEXT)].combine_chunks()
         return self.tags
 
-    def _read_label(self, type_: str) -> pa.Array | None:
-        if self.label is None or self.label != record.LABEL_COLUMNS[type_]:
+    def _read_label(self, kind: LabelKind) -> pa.Array | None:
+        if self.label is None or self.label not in kind.columns:
             return None
         return self.table[index_name(self.label)].combine_chunks()
 
@@ -127,7 +128,7 @@ class DataSet:
 
     def say_label(self, row: int) -> str:
         """What a record's image is said to be, by class, tags, value or boxes; "" for nothing."""
-        if self.has_boxes:
+        if self.kind is BOXES:
             return count_names(self.read_boxes(row).names)
         if self.label is None:
             return self.index.classes[self.index.label[row]]
@@ -142,15 +143,11 @@ class DataSet:
 
     def read_boxes(self, row: int) -> NamedBoxes:
         """The boxes of a record; those of crowds say so."""
-        sides = [self._cell(column, row) for column in _SIDES]
-        names = (
-            f"{name} (crowd)" if is_crowd else name
-            for name, is_crowd in zip(
-                self._cell(record.BOX_TEXT, row), self._cell(record.BOX_CROWD, row), strict=True
-            )
-        )
+        sides = [self._cell(column, row) for column in BOXES.columns[:4]]
+        places = np.array(sides, np.float32).reshape(4, -1).T
         ids = tuple(number - 1 for number in self._cell(record.BOX_LABEL, row))
-        return NamedBoxes(np.array(sides, np.float32).reshape(4, -1).T, ids, tuple(names))
+        boxes = NamedBoxes(places, ids, self._cell(record.BOX_TEXT, row))
+        return boxes.mark_crowds(self._cell(record.BOX_CROWD, row))
 
     @property
     def threads(self) -> int:
@@ -198,7 +195,8 @@ def open_data_set(data_dir: str, manifest: Manifest) -> DataSet:
         )
     splits = tuple(filled)
     own = [] if manifest.label is None else [manifest.label]
-    own += record.BOX_COLUMNS if manifest.has_boxes else []
+    kind = find_kind(manifest.columns)
+    own += record.BOX_COLUMNS if kind is BOXES else []
     of_shard = np.array([splits.index(parse_split(path)) for path in index.shard_paths], np.int8)
     return DataSet(
         splits=splits,
@@ -206,7 +204,7 @@ def open_data_set(data_dir: str, manifest: Manifest) -> DataSet:
         table=read_table(index.shard_paths, [*SOURCE_COLUMNS, *map(index_name, own)]),
         split=of_shard[index.shard],
         records=StoredRecords(index),
-        mask_colors=make_colors(manifest.options.get("masks")) if manifest.has_masks else None,
+        mask_colors=make_colors(manifest.options.get("masks")) if kind is MASKS else None,
         label=manifest.label,
-        has_boxes=manifest.has_boxes,
+        kind=kind,
     )

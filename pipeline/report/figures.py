@@ -6,6 +6,7 @@ from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.analysis import read_vocabulary
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.labels.kinds import MASKS, find_kind
 from image_pipeline.config import PipelineConfig
 from image_pipeline.named_folder import Source
 from image_pipeline.report.box_table import describe_boxes
@@ -172,11 +173,9 @@ def _count_eval(manifest: Manifest, data: DataSet) -> dict[str, int]:
 
 def _score(source: Source, data: DataSet, absent: dict[str, str]) -> dict[str, Any]:
     """`predictions` of classes; it is None for others, but tags and values have `misses`."""
-    if source.manifest.has_masks:
-        absent["predictions"] = "Masks are predicted pixel by pixel; there is no list of records."
-        return {"predictions": None}
-    if source.manifest.has_boxes:
-        absent["predictions"] = "Boxes are matched box by box; there is no list of records."
+    if (kind := find_kind(source.manifest.columns)).moves:
+        how = "predicted pixel by pixel" if kind is MASKS else "matched box by box"
+        absent["predictions"] = f"{kind.name.title()} are {how}; there is no list of records."
         return {"predictions": None}
     if source.manifest.label is None:
         return {"predictions": _describe_classes(source, data, absent)}

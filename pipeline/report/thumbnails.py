@@ -11,6 +11,7 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset.paths import name_copy
 from image_pipeline.components.images.bad_image import DECODER_ERRORS, BadImage
 from image_pipeline.components.images.jpeg import has_many_scans
+from image_pipeline.components.labels.kinds import BOXES
 from image_pipeline.components.sources.folder import Folder
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.report.data_set import DataSet
@@ -49,7 +50,7 @@ class Thumbnails:
         return self._made[row]
 
     def _make(self, row: int) -> str:
-        boxes = self._data.read_boxes(row) if self._data.has_boxes else None
+        boxes = self._data.read_boxes(row) if self._data.kind is BOXES else None
         return make_thumbnail(self._data.read_shown(row), boxes)
 
     def of_quarantined(self, sha256: str | None) -> str | None:

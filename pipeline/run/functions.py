@@ -2,6 +2,7 @@
 
 import os
 
+from image_pipeline.components.labels.kinds import BOXES, MASKS
 from image_pipeline.components.models.names import BUILT_IN
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.transform.options import TransformOptions
@@ -62,7 +63,7 @@ def _check_model(config: PipelineConfig, num_classes: int) -> None:
     # Paths may name a class without an analysed record, and none of masks, boxes or what a
     # generator will yield; only the Trainer knows the number.
     ingest = config.ingest
-    has_others = ingest.has_masks or ingest.has_boxes or ingest.generator is not None
+    has_others = ingest.label_kind in (MASKS, BOXES) or ingest.generator is not None
     is_told = config.transform.preprocessing_fn.startswith(_OWN) and not has_others
     counted: Counted = "at most" if is_told else "not"
     num_classes = max(num_classes, 2 if has_others else 1)

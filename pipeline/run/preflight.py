@@ -12,6 +12,7 @@ from image_pipeline.components.ingest.listing import Listing, list_images
 from image_pipeline.components.ingest.masks import check_masks
 from image_pipeline.components.ingest.open_source import no_usable_row
 from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.labels.kinds import CLASSES
 from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.run.engine import make_paths_absolute
 
@@ -123,7 +124,7 @@ def check_classes(survey: Listing, images_dir: str, options: IngestOptions) -> N
     Raises:
       UserError: if there are fewer.
     """
-    has_others = options.has_masks or options.has_boxes or "label" in options.further_types
+    has_others = options.label_kind is not CLASSES
     kind = kind_of(images_dir)
     if not kind.lists_images and not has_others:
         if options.columns.get("label") is None and options.path_label_pattern is None:

@@ -3,6 +3,7 @@
 import colorsys
 import functools
 import os
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import matplotlib as mpl
@@ -27,6 +28,11 @@ class NamedBoxes(NamedTuple):
     places: np.ndarray
     ids: tuple[int, ...]
     names: tuple[str, ...]
+
+    def mark_crowds(self, crowds: Sequence[int]) -> "NamedBoxes":
+        """The same, with names that say of which boxes `crowds` is not 0."""
+        told = zip(self.names, crowds, strict=True)
+        return self._replace(names=tuple(f"{n} (crowd)" if crowd else n for n, crowd in told))
 
 
 def draw_boxes(pixels: np.ndarray, boxes: NamedBoxes) -> np.ndarray:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index_file import index_name, scan_index
 from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.labels.kinds import BOXES, CLASSES, MASKS, VALUES, find_kind
 from image_pipeline.show.rows import format_classes, format_mask_classes
 from image_pipeline.show.words import format_count, format_fact
 
@@ -21,20 +21,19 @@ def summarize_said(data_dir: str, manifest: Manifest) -> dict[str, Any]:
       `mask_classes` and `mask_pixels`, in the order of ids; `boxes` of each class; images with each
       of the `tags`; or `values`, with `least`, `mean` and `most`. {} for classes.
     """
-    splits = manifest.splits.values()
-    if (classes := manifest.mask_classes) is not None:
-        pixels = _add_up(split.mask_pixels or {} for split in splits)
-        counted = [pixels[str(number)] for number in range(len(classes))]
-        return {"mask_classes": list(classes), "mask_pixels": counted}
-    if (classes := manifest.box_classes) is not None:
-        boxes = _add_up(split.box_counts or {} for split in splits)
-        return {"boxes": {name: boxes[name] for name in classes}}
-    if manifest.label is None:
+    kind = find_kind(manifest.columns)
+    names, counts = kind.class_names(manifest), kind.counts(manifest, manifest.splits)
+    if kind is MASKS:
+        counted = [counts[str(number)] for number in range(len(names))]
+        return {"mask_classes": list(names), "mask_pixels": counted}
+    if kind is BOXES:
+        return {"boxes": {name: counts[name] for name in names}}
+    if kind is CLASSES:
         return {}
-    columns = _scan(data_dir, index_name(manifest.label))
-    if manifest.label == record.LABEL_COLUMNS["float"]:
+    columns = _scan(data_dir, index_name(kind.columns[0]))
+    if kind is VALUES:
         return _summarize_values(columns)
-    tags = _add_up(collections.Counter(column.flatten().to_pylist()) for column in columns)
+    tags = collections.Counter(name for column in columns for name in column.flatten().to_pylist())
     return {"tags": dict(sorted(tags.items()))}
 
 
@@ -63,19 +62,13 @@ def describe_survey(classes: Sequence[str], options: IngestOptions) -> str:
       classes: the names of classes, or tags, that were found.
       options: of ingest, with all that a table says.
     """
-    if options.has_masks:
+    kind = options.label_kind
+    if kind is MASKS:
         named = options.masks and options.masks.classes
         return f"masks of {format_count(len(named), 'class')}" if named else "masks"
-    if options.has_boxes and options.boxes is not None:
+    if kind is BOXES and options.boxes is not None:
         return f"boxes of {format_count(len(options.boxes.classes or ()), 'class')}"
-    type_ = options.further_types.get("label")
-    if type_ == "float":
-        return "values"
-    return f"{len(classes):,} {'tags' if type_ == 'strings' else 'classes'}"
-
-
-def _add_up(counts: Any) -> collections.Counter[str]:
-    return sum(map(collections.Counter, counts), collections.Counter())
+    return kind.name if kind is VALUES else f"{len(classes):,} {kind.name}"
 
 
 def _scan(data_dir: str, name: str) -> Iterator[pa.Array]:

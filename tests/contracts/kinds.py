@@ -42,6 +42,7 @@ class Kind:
       counts: those counts, of a manifest and a split.
       steps: the random steps that it must follow.
       moves: the argument by which a user's step gets it; None for labels that stay as they are.
+      ids: the classes in the order of the ids that records have.
       bad: cells that cannot be, the options to say so, and the reason and message of that line.
       refused: options of feeding, whether with a graph, and the message.
       called: how an error calls it, where a graph is of another kind.
@@ -62,6 +63,7 @@ class Kind:
     counts: Callable[[Manifest, str], Any] = lambda manifest, split: manifest.books.classes[split]
     steps: Sequence[Sequence[Any]] = (TURN, CROP, PAD)
     moves: str | None = None
+    ids: tuple[str, ...] = ()
 
     def draw(self, number: int) -> np.ndarray:
         """The pixels of image n: uint8 [HEIGHT, WIDTH, 3]."""
@@ -266,7 +268,8 @@ KINDS = {
             truth=place_boxes,
             check=check_boxes,
             index=index_boxes,
-            manifest={"label": None, "box_classes": NAMES, "most_boxes": 3, "has_masks": False},
+            manifest={"label": None},
+            ids=NAMES,
             counted=lambda n: collections.Counter(NAMES[id_] for _, id_ in boxes_of(n)),
             counts=lambda manifest, split: manifest.splits[split].box_counts,
             moves="boxes",
@@ -294,7 +297,8 @@ KINDS = {
             truth=lambda n: ids_of(n).astype(np.int32),
             check=check_mask,
             index=index_mask,
-            manifest={"label": None, "mask_classes": ("0", "1", "2"), "has_boxes": False},
+            manifest={"label": None},
+            ids=("0", "1", "2"),
             counted=lambda n: collections.Counter(map(str, ids_of(n).ravel().tolist())),
             counts=lambda manifest, split: manifest.splits[split].mask_pixels,
             steps=(TURN, CROP, PAD, ["cutmix", *TURN], [{"op": "rotate"}]),
@@ -311,7 +315,7 @@ KINDS = {
             numbered=lambda n, names: np.int64(-1),
             check=check_level(lambda label: 0),
             index=lambda n: {"label": ""},
-            manifest={"label": None, "class_names": (), "has_boxes": False, "has_masks": False},
+            manifest={"label": None, "class_names": ()},
             bad=(
                 {"path": "none.png"},
                 {},

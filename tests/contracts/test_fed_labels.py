@@ -16,6 +16,7 @@ from image_pipeline.components.feeding import input_fn
 from image_pipeline.components.feeding.graph import read_class_names
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.ingest.run import run_retry
+from image_pipeline.components.labels.kinds import find_kind
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.views.options import ViewOptions
@@ -245,6 +246,8 @@ def test_labels_of_two_kinds_are_not_taken_for_each_other(kind, folder, make, ot
 def test_index_and_manifest_say_what_the_table_said(kind, folder):
     manifest = read_manifest(str(folder / "data"))
     assert {name: getattr(manifest, name) for name in kind.manifest} == kind.manifest
+    found = find_kind(manifest.columns)
+    assert (found.name, found.class_names(manifest)) == (kind.called, kind.ids)
     counts = {split: collections.Counter() for split in manifest.splits}
     rows = pq.read_table(folder / "data/index.parquet").to_pylist()
     assert sorted(row["source"] for row in rows) == [f"{n:02d}.png" for n in range(COUNT)]

@@ -9,6 +9,7 @@ from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.choose_task import TASKS, choose_task, find_task
 from image_pipeline.components.tasks.options import EvaluationOptions
+from image_pipeline.components.tasks.refusals import check_training
 from tests import graphs
 
 pytestmark = pytest.mark.unit
@@ -103,6 +104,6 @@ def test_options_for_classes_are_refused_where_there_are_none(name):
         options = FeedingOptions.model_validate(feeding), TrainingOptions(**training)
         if rule := REFUSED[name].get(what):
             with pytest.raises(UserError, match=rule):
-                TASKS[name].check_options(*options)
+                check_training(TASKS[name].label, *options)
         else:
-            TASKS[name].check_options(*options)
+            check_training(TASKS[name].label, *options)

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.boxes import finish_boxes
+from image_pipeline.components.labels.box_batches import finish_boxes
 from image_pipeline.components.views.options import ViewOptions
 from tests.contracts.fed import assert_same, by_number, check_follow, open_batches, read
 from tests.contracts.kinds import COUNT, CROP, HEIGHT, KINDS, NAMES, WIDTH, write_rows

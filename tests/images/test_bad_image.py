@@ -25,11 +25,12 @@ from image_pipeline.components.images.bad_image import (
     BadImage,
     call_decoder,
 )
-from image_pipeline.components.images.boxes import BoxOptions, SaidBox, prepare_boxes
 from image_pipeline.components.images.header import open_image
-from image_pipeline.components.images.masks import MaskOptions, prepare_mask
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from image_pipeline.components.images.spectrogram import SoundOptions
+from image_pipeline.components.labels import boxes, masks
+from image_pipeline.components.labels.boxes import BoxOptions, SaidBox, prepare_boxes
+from image_pipeline.components.labels.masks import MaskOptions, prepare_mask
 from tests.images import zoo
 from tests.images.profiles import ADOBE_RGB, rgb_profile, table_curve
 from tests.images.test_mask_file import LEVELS, make_image, save, write_png
@@ -44,6 +45,7 @@ MODULES = [
     importlib.import_module(f"image_pipeline.components.images.{module.name}")
     for module in pkgutil.iter_modules(image_pipeline.components.images.__path__)
 ]
+MODULES += [boxes, masks]
 # Enough files to come through every function.
 NAMES = [
     *("jpeg", "jpeg_cmyk", "jpeg_profile", "jpeg_extra_bytes", "jpeg_orientation_6", "png_alpha"),
@@ -60,7 +62,7 @@ SOUNDS = PrepareOptions(sound=SoundOptions(sample_rate_hz=4_000, mel_bins=8))
 FILES += [encode(make_tone(440), kind=kind) for kind in ("WAV", "FLAC")] + [build_wav()[:30]]
 # `call_decoder` and what it calls are the boundary itself.
 LEFT_OUT = {"call_decoder", "explain_decoder_error"}
-LEFT_OUT |= {"prepare_image", "prepare_mask", "prepare_boxes"}
+LEFT_OUT |= {"prepare_image", "prepare_mask", "prepare_boxes", "check_ids"}
 MASKS = [
     (write_png(LEVELS, 8), MaskOptions()),
     (save(LEVELS.astype("uint8"), "TIFF"), MaskOptions(ignored=(3,))),

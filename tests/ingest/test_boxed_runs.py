@@ -13,6 +13,7 @@ from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.labels.kinds import BOXES
 from tests.drawings import draw, encode_png
 from tests.ingest_runs import ingest, read_lines
 
@@ -131,11 +132,11 @@ def test_tensorflow_reads_them_as_the_model_garden_does(output):
 def test_a_coco_file_gives_the_same_boxes(source, output, tmp_path):
     ingest(source / "instances.json", tmp_path / "data", root_dir="images")
     manifest = read_manifest(str(tmp_path / "data"))
-    assert manifest.box_classes == ("cat", "ant", "bee")  # in the order of its ids
+    assert BOXES.class_names(manifest) == ("cat", "ant", "bee")  # in the order of its ids
     columns = record.all_columns(manifest.further)
     found = dict(read_records(tmp_path / "data", columns))
     for number, values in read_records(output):
-        wanted = expected_boxes(number, manifest.box_classes)
+        wanted = expected_boxes(number, BOXES.class_names(manifest))
         assert {key: found[number][f"image/object/{key}"] for key in wanted} == wanted
         assert found[number]["image_id"] == 900 - number
         assert found[number][record.IMAGE] == values[record.IMAGE]
@@ -200,7 +201,7 @@ def test_the_first_row_may_be_wrong(source):
     lines = ["path,boxes", 'images/000.png,"[[1,2,"', 'images/001.png,"[[1,2,3,4,""ant""]]"']
     (source / "wrong.csv").write_text("\n".join(lines))
     options = complete(source / "wrong.csv")
-    assert options.has_boxes and options.boxes.classes == ("ant",)
+    assert options.label_kind is BOXES and options.boxes.classes == ("ant",)
     content = json.loads((source / "instances.json").read_text())
     content["annotations"].append({"image_id": 900, "category_id": 3})
     (source / "wrong.json").write_text(json.dumps(content))
@@ -213,13 +214,13 @@ def complete(table, **options):
 
 def test_options_say_what_the_column_of_boxes_is(source, tmp_path):
     options = complete(source / "images.jsonl")
-    assert options.has_boxes and options.columns == {"boxes": "boxes", "image": "path"}
+    assert options.label_kind is BOXES and options.columns == {"boxes": "boxes", "image": "path"}
     assert options.boxes.classes == CLASSES and options.path_label_pattern is None
     assert complete(source / "images.jsonl", boxes={"classes": ["bee"]}).boxes.classes == ("bee",)
     again = IngestOptions.model_validate(options.model_dump(mode="json"))
     assert complete_options(str(source / "images.jsonl"), again) == options
     left_out = complete(source / "images.jsonl", columns={"boxes": None})
-    assert not left_out.has_boxes and left_out.columns["boxes"] is None
+    assert left_out.label_kind is not BOXES and left_out.columns["boxes"] is None
     rows = [{"path": "a.png", "where": [[1, 2, 3, 4, 10]], "boxes": 3}, {"path": "b.png"}]
     named = complete(write_table(tmp_path, rows), columns={"boxes": "where"})
     assert named.boxes.classes == ("10",)

@@ -14,11 +14,12 @@ from image_pipeline.components.dataset import record, tfrecord
 from image_pipeline.components.dataset.manifest import parse_manifest, read_manifest, seal
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.images.masks import encode_mask
 from image_pipeline.components.ingest import output as outputs
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_retry
+from image_pipeline.components.labels.kinds import MASKS as KIND
+from image_pipeline.components.labels.masks import encode_mask
 from tests.drawings import draw, encode_png
 from tests.ingest.test_retry import make_pipeline
 from tests.ingest_runs import ingest, read_lines
@@ -106,7 +107,7 @@ def test_the_index_says_where_each_image_and_mask_is(output):
 
 def test_classes_without_names_are_called_by_their_ids(pairs, tmp_path):
     manifest = ingest(pairs, tmp_path, masks=MASKS | {"classes": None})
-    assert manifest.mask_classes == ("0", "1", "2")
+    assert KIND.class_names(manifest) == ("0", "1", "2")
     assert read_shards(tmp_path)
 
 
@@ -124,7 +125,7 @@ def test_a_run_that_stopped_before_it_wrote_goes_on(pairs, output, tmp_path, mon
             ingest(pairs, tmp_path, masks=MASKS)
     prepared = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.payload")}
     assert prepared and not list(tmp_path.glob("Split-*/*"))
-    read = "image_pipeline.components.ingest.prepare_source.prepare_mask"
+    read = "image_pipeline.components.labels.masks.prepare_mask"
     monkeypatch.setattr(read, stop)  # No mask is read again.
     ingest(pairs, tmp_path, masks=MASKS)
     assert read_all(tmp_path) == read_all(output)
@@ -152,7 +153,7 @@ def test_a_table_gives_the_bytes_of_the_folder(pairs, output, tmp_path):
     assert manifest.splits == read_manifest(str(output)).splits
     # Without `masks`, the column says that there are masks.
     unnamed = ingest(tmp_path / "pairs.csv", tmp_path / "unnamed", root_dir=str(pairs))
-    assert unnamed.mask_classes == ("0", "1", "2")
+    assert KIND.class_names(unnamed) == ("0", "1", "2")
     assert read_shards(tmp_path / "unnamed") == read_shards(output)
 
 
@@ -278,10 +279,10 @@ def test_two_levels_are_asked_about(pairs, tmp_path):
         ingest(source, tmp_path / "data", masks=templates)
     classes = {"background": 0, "foreground": 255}
     manifest = ingest(source, tmp_path / "one", masks=templates | {"classes": classes})
-    assert manifest.mask_classes == ("background", "foreground")
+    assert KIND.class_names(manifest) == ("background", "foreground")
     assert set(manifest.splits["train"].mask_pixels) == {"0", "1"}
     manifest = ingest(source, tmp_path / "two", masks=templates | {"ignored": [255]})
-    assert (manifest.mask_classes, set(manifest.splits["train"].mask_pixels)) == (
+    assert (KIND.class_names(manifest), set(manifest.splits["train"].mask_pixels)) == (
         ("0",),
         {"0", "255"},
     )
@@ -336,7 +337,7 @@ def test_manifests_with_masks_are_sealed_and_read_again(output):
     with pytest.raises(ValueError, match="manifest_sha256"):
         parse_manifest(json.dumps(said).encode())
     assert parse_manifest(json.dumps(seal(said)).encode()).splits != manifest.splits
-    assert manifest.mask_classes == ("sky", "road", "car")
+    assert KIND.class_names(manifest) == ("sky", "road", "car")
 
 
 def test_labels_are_read_beside_masks_if_a_pattern_says_so(pairs, tmp_path):

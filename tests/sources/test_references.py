@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from image_pipeline.components.images.boxes import SaidBox
+from image_pipeline.components.labels.boxes import SaidBox
 from image_pipeline.components.sources.references import ImageRef, Said, list_fields
 from image_pipeline.components.sources.rows import Place
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.sources.box_cells import read_boxes
+from image_pipeline.components.labels.box_cells import read_boxes
 from image_pipeline.components.sources.column_types import BoxGuess
 from image_pipeline.components.sources.rows import Row, TableError
 from image_pipeline.components.sources.source_kinds import read_rows

@@ -11,7 +11,7 @@ from PIL import Image
 from image_pipeline.api import ingest
 from image_pipeline.cli import cli
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.images.masks import MaskOptions
+from image_pipeline.components.labels.masks import MaskOptions
 from image_pipeline.components.sources.folder import Folder
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.config import load_config

@@ -5,19 +5,10 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from image_pipeline.components.augment.boxes import clip_boxes, shares_inside
-from image_pipeline.components.dataset import record
+from image_pipeline.components.labels.boxes import BOX_LABELS, COLUMNS, PLACES, VISIBLE
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.options import ViewOptions
 
-COLUMNS = (
-    *(record.BOX_YMIN, record.BOX_XMIN, record.BOX_YMAX, record.BOX_XMAX),
-    record.BOX_LABEL,
-    record.BOX_CROWD,
-)
-"""The columns of records that boxes are made of."""
-
-BOXES, BOX_LABELS, VISIBLE = "boxes", "box_labels", "box_visible"
-"""Keys of a batch: float32 [batch, boxes, 4], int32 [batch, boxes] and float32 [batch, boxes]."""
 NO_BOX = -1  # the label of what only pads the list, as Keras has it
 
 LABELS = "labels"
@@ -40,7 +31,7 @@ def place_boxes(
       most: how many boxes to pad to; None for the most of this batch, at least 1.
 
     Returns:
-      `BOXES`, clipped at the view's sides, in shares of it, all zeros where there is none;
+      `PLACES`, clipped at the view's sides, in shares of it, all zeros where there is none;
       `BOX_LABELS`, from 0 on; and `VISIBLE`, which share of each box is inside the view. Crowds
       are left out.
     """
@@ -52,7 +43,7 @@ def place_boxes(
     moved = _move(boxes, sizes, windows, view)
     moved = tf.where(is_box[..., None], moved, tf.zeros_like(moved))
     placed = {
-        BOXES: clip_boxes(moved),
+        PLACES: clip_boxes(moved),
         BOX_LABELS: tf.where(is_box, labels - 1, NO_BOX),
         VISIBLE: shares_inside(moved),
     }
@@ -71,7 +62,7 @@ def finish_boxes(
       min_visible: the least share that counts.
 
     Returns:
-      `BOXES` float32 [batch, boxes, 4], `LABELS` int32 [batch, boxes], `COUNT` int32 [batch].
+      `PLACES` float32 [batch, boxes, 4], `LABELS` int32 [batch, boxes], `COUNT` int32 [batch].
     """
     has_area = tf.reduce_any(boxes > 0, axis=-1)
     is_kept = (labels != NO_BOX) & has_area & (visible >= min_visible)
@@ -79,7 +70,7 @@ def finish_boxes(
     labels = tf.where(is_kept, labels, NO_BOX)
     boxes = tf.where(is_kept[..., None], boxes, tf.zeros_like(boxes))
     return {
-        BOXES: tf.gather(boxes, order, batch_dims=1),
+        PLACES: tf.gather(boxes, order, batch_dims=1),
         LABELS: tf.gather(labels, order, batch_dims=1),
         COUNT: tf.reduce_sum(tf.cast(is_kept, tf.int32), axis=1),
     }

@@ -1,20 +1,30 @@
-"""A mask file to class ids: gray levels, palette indices or colours, checked one by one."""
+"""One class a pixel: masks.
 
+Of a mask's file, gray levels, palette indices or colours become class ids, checked one by one.
+"""
+
+import collections
+import hashlib
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar
 
 import cv2
 import numpy as np
+import pyarrow as pa
 import pydantic
 
-from image_pipeline.components.dataset.record import IGNORED
+from image_pipeline.components.augment.options import Mixup
+from image_pipeline.components.dataset.manifest import Manifest
+from image_pipeline.components.dataset.record import IGNORED, MASK, MASK_COLUMN
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.images.mask_file import BAD_MASK, read_levels
 from image_pipeline.components.images.prepare import PreparedImage
 from image_pipeline.components.images.resize import nearest_places
+from image_pipeline.components.labels.kind import WEIGHTED, Fitted, LabelKind, Tensors
 from image_pipeline.components.options import Options
+from image_pipeline.components.views.options import ViewOptions
 
 # Masks are flat: run lengths take a quarter of the time of zlib's level 6, and a third more room.
 _PNG_PARAMETERS = (cv2.IMWRITE_PNG_STRATEGY, cv2.IMWRITE_PNG_STRATEGY_RLE)
@@ -108,28 +118,16 @@ class MaskOptions(Options):
         return table
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedMask:
-    """A mask as it is stored.
-
-    Attributes:
-      encoded: a gray PNG of class ids, of the stored image's size.
-      ids: those that occur, ascending.
-      pixels: how many pixels each of them has.
-    """
-
-    encoded: bytes
-    ids: tuple[int, ...]
-    pixels: tuple[int, ...]
-
-
-def prepare_mask(data: bytes, image: PreparedImage, options: MaskOptions) -> PreparedMask:
+def prepare_mask(data: bytes, image: PreparedImage, options: MaskOptions) -> Fitted:
     """Turns a mask file into class ids of the stored image's size.
 
     Args:
       data: the mask's whole file: PNG, TIFF, BMP, GIF or `.npy`.
       image: the image that it is the mask of.
       options: which level or colour is which class.
+
+    Returns:
+      A gray PNG, stored before the image; and which ids occur, with how many pixels each.
 
     Raises:
       BadImage: if it cannot be read, is lossy, has another size than its image, or shows a level
@@ -145,7 +143,14 @@ def prepare_mask(data: bytes, image: PreparedImage, options: MaskOptions) -> Pre
         ids = np.ascontiguousarray(ids[rows[:, None], columns])
     counts = _count_levels(ids)
     found = np.flatnonzero(counts)
-    return PreparedMask(encode_mask(ids), tuple(found.tolist()), tuple(counts[found].tolist()))
+    encoded = encode_mask(ids)
+    row = {
+        "mask_sha256": hashlib.sha256(encoded).digest(),
+        "mask_length": len(encoded),
+        "mask_ids": found.tolist(),
+        "mask_pixels": counts[found].tolist(),
+    }
+    return Fitted(row=row, stored=encoded)
 
 
 def encode_mask(ids: np.ndarray) -> bytes:
@@ -187,3 +192,80 @@ def _count_levels(levels: np.ndarray) -> np.ndarray:
 
 def _code(value: Value) -> int:
     return int(value[1:], 16) if isinstance(value, str) else value
+
+
+def check_ids(ids: set[int], options: MaskOptions | None) -> None:
+    """Refuses masks of 0 and 255 only, unless the options say whether 255 is a class."""
+    said = options is not None and (options.classes or options.ignored)
+    if not said and ids in ({0, IGNORED}, {IGNORED}):
+        raise UserError(
+            "The masks' only levels are 0 and 255, and 255 usually means no class. If it is one, "
+            "set ingest.masks.classes={background: 0, foreground: 255}; if it is none, set "
+            "ingest.masks.ignored=[255]."
+        )
+
+
+class Masks(LabelKind):
+    """Each record has a gray PNG of class ids, of its image's size."""
+
+    name = "masks"
+    columns = (MASK_COLUMN,)
+    counted = "mask_pixels"
+    moves: ClassVar[Mapping[str, str]] = {"masks": MASK}
+    unmixed = (
+        (Mixup,),
+        "mixup blends labels, which class ids of pixels cannot be; leave it out of "
+        "feeding.augment, or take cutmix, which cuts masks as it cuts images.",
+        "feeding.augment has mixup, which blends the labels of two images, and class ids of "
+        "pixels cannot be blended; leave it out, or take cutmix, which cuts masks as images.",
+    )
+    unweighted = WEIGHTED.format("masks have a class for each pixel")
+    unsmoothed = "masks are compared pixel by pixel"
+
+    def fit(self, said: bytes, image: PreparedImage, options: MaskOptions | None) -> Fitted:
+        """The mask of a whole file; as `prepare_mask`."""
+        return prepare_mask(said, image, options or MaskOptions())
+
+    def count(self, rows: pa.Table) -> dict[str, Any]:
+        """How many pixels each id has; ids as text, as JSON has them."""
+        counts: collections.Counter[int] = collections.Counter()
+        columns = (rows[name].to_pylist() for name in ("mask_ids", "mask_pixels"))
+        for ids, pixels in zip(*columns, strict=True):
+            counts.update(dict(zip(ids, pixels, strict=True)))
+        return {"mask_pixels": {str(each): counts[each] for each in sorted(counts)}}
+
+    def add_up(self, counted: Sequence[dict[str, Any]], options: Any) -> dict[str, Any]:
+        """`mask_pixels`, by ascending ids."""
+        counts: collections.Counter[str] = collections.Counter()
+        for each in counted:
+            counts.update(each["mask_pixels"])
+        return {"mask_pixels": {each: counts[each] for each in sorted(counts, key=int)}}
+
+    def describe(self, names: Sequence[str], counts: Mapping[str, int]) -> dict[str, Any]:
+        """The classes, how many pixels each has, and how many are of none."""
+        return {
+            "mask_classes": list(names),
+            "mask_pixels": [counts.get(str(number), 0) for number in range(len(names))],
+            "ignored_pixels": counts.get(str(IGNORED), 0),
+        }
+
+    def shapes(self, view: ViewOptions, most: int | None) -> dict[str, list[int | None]]:
+        """A class id for each pixel of the view."""
+        return {MASK: [view.height_px, view.width_px, 1]}
+
+    def truth(self, batch: Tensors, views: Any, min_visible: float) -> Any:
+        """Int32 [batch, height, width]."""
+        import tensorflow as tf
+
+        return tf.cast(tf.squeeze(views.masks, -1), tf.int32)
+
+    def class_names(self, manifest: Manifest) -> tuple[str, ...]:
+        """As `ingest.masks.classes` has them; else their ids, up to the greatest that occurs."""
+        if (named := (manifest.options.get("masks") or {}).get("classes")) is not None:
+            return tuple(named)
+        splits = manifest.splits.values()
+        found = {int(each) for split in splits for each in split.mask_pixels or {}}
+        return tuple(map(str, range(max(found - {IGNORED}, default=-1) + 1)))
+
+
+MASKS: LabelKind = Masks()

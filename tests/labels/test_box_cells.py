@@ -2,8 +2,8 @@
 
 import pytest
 
-from image_pipeline.components.images.boxes import SaidBox
-from image_pipeline.components.sources.box_cells import StatedBoxes, may_be_boxes, read_boxes
+from image_pipeline.components.labels.box_cells import StatedBoxes, may_be_boxes, read_boxes
+from image_pipeline.components.labels.boxes import SaidBox
 from image_pipeline.components.sources.column_types import BoxGuess
 
 pytestmark = pytest.mark.unit

@@ -1,18 +1,44 @@
-"""Boxes as people write them to shares of the stored, upright image, checked one by one."""
+"""Any number of objects an image: boxes with a class.
 
+As people write them, they become shares of the stored, upright image, checked one by one.
+"""
+
+import collections
+import itertools
+import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pydantic
 
+from image_pipeline.components.augment.options import CutMix, Mixup
+from image_pipeline.components.dataset.manifest import Manifest
+from image_pipeline.components.dataset.record import (
+    BOX_COLUMNS,
+    BOX_CROWD,
+    BOX_LABEL,
+    BOX_TEXT,
+    BOX_XMAX,
+    BOX_XMIN,
+    BOX_YMAX,
+    BOX_YMIN,
+)
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.images.prepare import PreparedImage
+from image_pipeline.components.labels.kind import WEIGHTED, Fitted, LabelKind, Tensors
 from image_pipeline.components.options import Options
+from image_pipeline.components.views.options import ViewOptions
 
 BAD_BOX = "bad_box"
+
+COLUMNS = (*(BOX_YMIN, BOX_XMIN, BOX_YMAX, BOX_XMAX), BOX_LABEL, BOX_CROWD)
+"""The columns of records that boxes are made of."""
+
+PLACES, BOX_LABELS, VISIBLE = "boxes", "box_labels", "box_visible"
+"""Keys of a batch: float32 [batch, boxes, 4], int32 [batch, boxes] and float32 [batch, boxes]."""
 
 Format = (
     Literal["xywh", "xyxy", "yxyx", "center_xywh"]
@@ -74,36 +100,12 @@ class SaidBox(NamedTuple):
     is_crowd: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedBoxes:
-    """The boxes of an image as they are stored; each tuple has an element a box.
-
-    Attributes:
-      xmin, xmax, ymin, ymax: the sides, as shares of the stored image's width or height.
-      name: the class.
-      id: the class's, from 1 on.
-      area: in pixels of the stored image.
-      is_crowd: 1 for a crowd, 0 otherwise.
-      notes: what was unusual.
-    """
-
-    xmin: tuple[float, ...]
-    xmax: tuple[float, ...]
-    ymin: tuple[float, ...]
-    ymax: tuple[float, ...]
-    name: tuple[str, ...]
-    id: tuple[int, ...]
-    area: tuple[float, ...]
-    is_crowd: tuple[int, ...]
-    notes: tuple[str, ...] = ()
-
-
 def prepare_boxes(
     said: Sequence[SaidBox],
     stated_size: Sequence[int],
     image: PreparedImage,
     options: BoxOptions,
-) -> PreparedBoxes:
+) -> Fitted:
     """Places boxes in the stored image.
 
     Args:
@@ -111,6 +113,9 @@ def prepare_boxes(
       stated_size: width and height of the image as they were written; empty if they were not.
       image: the image, once it is stored.
       options: with all classes.
+
+    Returns:
+      The features `BOX_COLUMNS`, each with an element a box, and what was unusual.
 
     Raises:
       BadImage: if a box is none and `bad_boxes` is "quarantine", or the stated size is another.
@@ -134,9 +139,9 @@ def prepare_boxes(
         place = (left, right, top, bottom, box.name, ids[box.name], area, int(box.is_crowd))
         kept.append(place)
     notes = {"clipped_boxes": clipped, "dropped_boxes": dropped}
-    columns = list(zip(*kept, strict=True)) or [()] * 8
+    features = tuple(zip(*kept, strict=True)) or ((),) * len(BOX_COLUMNS)
     told = tuple(f"{note}:{count}" for note, count in notes.items() if count)
-    return PreparedBoxes(*(*columns, told))
+    return Fitted(features=features, notes=told)
 
 
 def _orientation(stated: Sequence[int], image: PreparedImage, options: BoxOptions) -> int:
@@ -225,3 +230,70 @@ def _is_cut(sides: Sequence[float], inside: Sequence[float], size: tuple[int, in
 def _describe(box: SaidBox) -> str:
     numbers: Any = [round(number, 3) for number in box.numbers]
     return f"{box.name} {numbers}"
+
+
+class Boxes(LabelKind):
+    """Each record has a list of each side of its boxes, of their classes, areas and crowds."""
+
+    name = "boxes"
+    columns = COLUMNS
+    counted = "box_counts"
+    moves: ClassVar[Mapping[str, str]] = {"boxes": PLACES, "visible": VISIBLE}
+    unmixed = (
+        (Mixup, CutMix),
+        "mixup and cutmix mix labels, which boxes cannot be; leave them out of feeding.augment.",
+        "feeding.augment has mixup or cutmix, which mix the labels of two images, and boxes "
+        "cannot be mixed; leave them out.",
+    )
+    unweighted = WEIGHTED.format("each box has a class")
+    unsmoothed = "boxes are compared point by point"
+
+    def fit(self, said: Any, image: PreparedImage, options: BoxOptions | None) -> Fitted:
+        """The boxes of a pair that `box_cells.read_boxes` gives; as `prepare_boxes`."""
+        if said is None:
+            return Fitted()
+        size, boxes = said
+        return prepare_boxes(boxes, size, image, options or BoxOptions())
+
+    def count(self, rows: pa.Table) -> dict[str, Any]:
+        """How many boxes each class has, and the most that an image has."""
+        place = BOX_COLUMNS.index(BOX_TEXT) - len(BOX_COLUMNS)  # They are the last features.
+        names = [json.loads(said)[place] for said in rows["further"].to_pylist()]
+        counts = collections.Counter(itertools.chain.from_iterable(names))
+        most = max(map(len, names), default=0)
+        return {"box_counts": dict(sorted(counts.items())), "most_boxes": most}
+
+    def add_up(self, counted: Sequence[dict[str, Any]], options: Any) -> dict[str, Any]:
+        """`box_counts` and `most_boxes`; every class is counted."""
+        counts = collections.Counter(dict.fromkeys((options and options.classes) or (), 0))
+        for each in counted:
+            counts.update(each["box_counts"])
+        most = max((each["most_boxes"] for each in counted), default=0)
+        return {"box_counts": dict(counts), "most_boxes": most}
+
+    def describe(self, names: Sequence[str], counts: Mapping[str, int]) -> dict[str, Any]:
+        """The classes, and how many boxes each has."""
+        return {"box_classes": list(names), "box_counts": [counts.get(name, 0) for name in names]}
+
+    def shapes(self, view: ViewOptions, most: int | None) -> dict[str, list[int | None]]:
+        """Boxes, their classes, and which share of each is visible."""
+        return {PLACES: [most, 4], BOX_LABELS: [most], VISIBLE: [most]}
+
+    def place(self, batch: Tensors, windows: Any, view: ViewOptions, most: int | None) -> Tensors:
+        """As `place_boxes`."""
+        from image_pipeline.components.labels.box_batches import place_boxes
+
+        return place_boxes(batch, windows, view, most)
+
+    def truth(self, batch: Tensors, views: Any, min_visible: float) -> Tensors:
+        """As `finish_boxes`."""
+        from image_pipeline.components.labels.box_batches import finish_boxes
+
+        return finish_boxes(views.boxes, views.visible, batch[BOX_LABELS], min_visible)
+
+    def class_names(self, manifest: Manifest) -> tuple[str, ...]:
+        """As `ingest.boxes.classes` has them; the first has the id 1."""
+        return tuple(manifest.options["boxes"]["classes"])
+
+
+BOXES: LabelKind = Boxes()

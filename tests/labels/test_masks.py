@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.images.mask_file import BAD_MASK
-from image_pipeline.components.images.masks import MaskOptions, encode_mask, prepare_mask
 from image_pipeline.components.images.prepare import PreparedImage
+from image_pipeline.components.labels.masks import MaskOptions, encode_mask, prepare_mask
 from tests.images.test_mask_file import LEVELS, in_palette, make_image, save, write_png
 
 pytestmark = pytest.mark.unit
@@ -24,8 +24,8 @@ def _prepare(pixels, image=None, **options):
 
 def _ids(mask):
     """The pixels of a stored mask, which must be a gray 8-bit PNG."""
-    assert mask.encoded[12:16] == b"IHDR" and mask.encoded[24:26] == b"\x08\x00"
-    return cv2.imdecode(np.frombuffer(mask.encoded, np.uint8), cv2.IMREAD_UNCHANGED)
+    assert mask.stored[12:16] == b"IHDR" and mask.stored[24:26] == b"\x08\x00"
+    return cv2.imdecode(np.frombuffer(mask.stored, np.uint8), cv2.IMREAD_UNCHANGED)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_each_level_gets_its_id(options, expected):
     mask = _prepare(LEVELS, **options)
     np.testing.assert_array_equal(_ids(mask), expected)
     ids, counts = np.unique(expected, return_counts=True)
-    assert (mask.ids, mask.pixels) == (tuple(ids.tolist()), tuple(counts.tolist()))
+    assert (mask.row["mask_ids"], mask.row["mask_pixels"]) == (ids.tolist(), counts.tolist())
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_masks_shrink_and_grow_with_their_images_to_their_nearest_pixels(data):
 def test_equal_masks_are_equal_bytes_whatever_file_they_come_from():
     palette = prepare_mask(save(in_palette(LEVELS)), make_image(), MaskOptions())
     assert palette == _prepare(LEVELS)
-    assert palette.encoded == encode_mask(LEVELS.astype(np.uint8))
+    assert palette.stored == encode_mask(LEVELS.astype(np.uint8))
 
 
 @pytest.mark.parametrize(

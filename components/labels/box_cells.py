@@ -5,8 +5,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from image_pipeline.components.images.boxes import SaidBox
 from image_pipeline.components.json_text import parse_json
+from image_pipeline.components.labels.boxes import SaidBox
 from image_pipeline.components.names import decode_name
 
 SIZE, BOXES, CLASSES, IDS, FORMAT = "size", "boxes", "classes", "ids", "format"

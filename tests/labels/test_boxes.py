@@ -1,5 +1,6 @@
 """Boxes of every format and orientation come to the same shares of the upright image."""
 
+import collections
 import io
 import math
 
@@ -11,12 +12,19 @@ from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.images.boxes import BoxOptions, SaidBox, prepare_boxes
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
+from image_pipeline.components.labels import boxes as labels
+from image_pipeline.components.labels.boxes import BoxOptions, SaidBox
 
 pytestmark = pytest.mark.unit
 
 OPTIONS = BoxOptions(classes=("cat", "dog"))
+Found = collections.namedtuple("Found", "xmin xmax ymin ymax name id area is_crowd notes")
+
+
+def prepare_boxes(*said):
+    fitted = labels.prepare_boxes(*said)
+    return Found(*fitted.features, fitted.notes)
 
 
 def draw(width=40, height=20, orientation=1):

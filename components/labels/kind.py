@@ -1,0 +1,152 @@
+"""What a kind of labels is to all that handle them: ingest, feeding, the analysis, training."""
+
+import collections
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from image_pipeline.components import contract
+from image_pipeline.components.augment.options import CutMix, Mixup
+from image_pipeline.components.dataset.manifest import Manifest
+from image_pipeline.components.dataset.record import Column
+from image_pipeline.components.images.prepare import PreparedImage
+from image_pipeline.components.options import Options
+from image_pipeline.components.views.options import ViewOptions
+
+Tensors = Mapping[str, Any]
+"""Of a batch, by their keys. (Ingest imports this without TensorFlow.)"""
+
+WEIGHTED = (
+    "images by their class, but {}; leave it at none, or weigh classes in the loss of a "
+    "training.model of your own."
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Fitted:
+    """What is stored of an image's label, beside the cells of its table.
+
+    Attributes:
+      row: columns of the source's row, see `ingest.prepared_rows.ROW_SCHEMA`.
+      features: instead of the last of the further cells, the features that are made of it.
+      stored: bytes that are stored before the image.
+      notes: what was unusual.
+    """
+
+    row: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    features: tuple[Any, ...] = ()
+    stored: bytes = b""
+    notes: tuple[str, ...] = ()
+
+
+class LabelKind:
+    """A kind of labels. What is not said here otherwise holds for classes, tags and values.
+
+    Attributes:
+      name: how messages call such labels.
+      columns: of records, those that labels are made of, beside the name of a class, which all
+        have.
+      counted: the field of `ListedSplit` with how many pixels each id has, or boxes each class.
+      moves: the fields of `augment.batch.Batch` that move with images, and the key of each in a
+        batch; the first is the one that users' steps move.
+      unmixed: random steps that cannot mix such labels; and what is said of them by who feeds, and
+        by who trains.
+      unweighted, unsmoothed: why images cannot be weighted by their class, and why labels cannot be
+        smoothed, as what is said of them goes on; "" if they can.
+      is_weighted_by_one: whether weights are those of one class an image, so that none is mixed.
+    """
+
+    name: str
+    columns: tuple[Column, ...] = ()
+    counted: str | None = None
+    moves: ClassVar[Mapping[str, str]] = {}
+    unmixed: tuple[tuple[type[Options], ...], str, str] = ((), "", "")
+    unweighted: str = ""
+    unsmoothed: str = ""
+    is_weighted_by_one: bool = False
+
+    def fit(self, said: Any, image: PreparedImage, options: Any) -> Fitted:
+        """Fits a cell of a table, or a mask's file, to the image as it is stored.
+
+        `options` are the kind's own ones, `MaskOptions` say. Raises BadImage if it does not fit.
+        """
+        return Fitted()
+
+    def count(self, rows: pa.Table) -> dict[str, Any]:
+        """What a shard has of it in all, as JSON, of the rows of its sources."""
+        return {}
+
+    def add_up(self, counted: Sequence[dict[str, Any]], options: Any) -> dict[str, Any]:
+        """What `ListedSplit` says of it, of the counts of a split's shards."""
+        return {}
+
+    def counts(self, manifest: Manifest, splits: Iterable[str]) -> collections.Counter[str]:
+        """What `counted` says of some splits, in all."""
+        counts: collections.Counter[str] = collections.Counter()
+        for split in splits if self.counted else ():
+            counts.update(getattr(manifest.splits[split], self.counted or "") or {})
+        return counts
+
+    def describe(self, names: Sequence[str], counts: Mapping[str, int]) -> dict[str, Any]:
+        """What `analysis.json` says of it, of `class_names` and `counts`."""
+        return {}
+
+    def class_names(self, manifest: Manifest) -> tuple[str, ...]:
+        """The classes in the order of the ids that records have; none where they have names."""
+        return ()
+
+    def shapes(self, view: ViewOptions, most: int | None) -> dict[str, list[int | None]]:
+        """What a batch has of it: by its keys, the shape of each record's part.
+
+        `most` is how many boxes a record has, if it has any; None where batches differ.
+        """
+        return {column.key: [] for column in self.columns}
+
+    def place(self, batch: Tensors, windows: Any, view: ViewOptions, most: int | None) -> Tensors:
+        """What moves as the views of images are cut out, but for pixels; see `place_boxes`."""
+        return {}
+
+    def truth(self, batch: Tensors, views: Any, min_visible: float) -> Any:
+        """The labels of a batch as the model gets them, without a transform graph; see `input_fn`.
+
+        `views` is the `augment.batch.Batch` that the random steps have made of it.
+        """
+        return batch[self.columns[0].key if self.columns else contract.LABEL_INPUT]
+
+    def refuse_mixing(self, steps: Sequence[Options], has_graph: bool) -> str | None:
+        """Says of random steps that mix labels why they cannot mix these; None if they can."""
+        by, problem, _ = self.unmixed
+        if _have(steps, by):
+            return problem
+        if self.moves or has_graph or not _have(steps, (Mixup, CutMix)):
+            return None
+        return (
+            "mixup and cutmix need the transform graph, which numbers the classes; give "
+            "transform_graph_dir, or leave them out of feeding.augment."
+        )
+
+    def refuse_training(
+        self, steps: Sequence[Options], class_weights: str, label_smoothing: float
+    ) -> str | None:
+        """Says which options of training need a class an image; None if none that is set."""
+        if self.unweighted and class_weights != "none":
+            return f"training.class_weights={class_weights} weighs {self.unweighted}"
+        if self.unsmoothed and label_smoothing:
+            return (
+                f"training.label_smoothing={label_smoothing:g} spreads the classes or tags of "
+                f"images, but {self.unsmoothed}; leave it at 0, or smooth in the loss of a "
+                "training.model of your own."
+            )
+        if self.is_weighted_by_one and class_weights != "none" and _have(steps, (Mixup, CutMix)):
+            return (
+                "training.class_weights weigh records of one class, but mixup and cutmix give "
+                "each record two; leave out one of them, or set feeding.balance."
+            )
+        by, _, problem = self.unmixed
+        return problem if _have(steps, by) else None
+
+
+def _have(steps: Sequence[Options], kinds: tuple[type[Options], ...]) -> bool:
+    return any(isinstance(step, kinds) for step in steps)
