@@ -1,9 +1,5 @@
 """Boxes from training to evaluation: one way for all, and the same figures everywhere."""
 
-import json
-import pathlib
-import types
-
 import keras
 import numpy as np
 import pytest
@@ -18,14 +14,12 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.models.detector import build_model
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.detection import DETECTION, MOST_OBJECTS
-from image_pipeline.components.training import trainer
-from image_pipeline.components.training.model_check import build_checked_model
 from image_pipeline.components.views.graph import place_views
-from image_pipeline.show.evaluated import read_evaluation
-from image_pipeline.show.judgement import read_failures
 from tests.drawings import encode_png
+from tests.tasks import learned
 from tests.tasks.analysed import analyse
 from tests.tiers import wide
+from tests.training import box_data
 from tests.training.box_data import (
     CLASSES,
     MOST,
@@ -33,60 +27,19 @@ from tests.training.box_data import (
     draw_boxes,
     read_examples,
     split_pattern,
-    write_data,
 )
 
 pytestmark = pytest.mark.beam
 
-MODELS = "tests.training.box_models"
-
 
 @pytest.fixture(scope="module")
-def graph_dir():
-    return str(write_data() / "graph")
-
-
-@pytest.fixture(scope="module")
-def trained(graph_dir, tmp_path_factory):
-    """The default model, trained by TFX's `run_fn`."""
-    folder = tmp_path_factory.mktemp("boxes")
-    fn_args = make_fn_args(folder, graph_dir, {"epochs": 40, "learning_rate": 0.003})
-    trainer.run_fn(fn_args)
-    history = json.loads(pathlib.Path(fn_args.model_run_dir, "history.json").read_text())
-    return fn_args.serving_model_dir, history
+def trained(tmp_path_factory):
+    return learned.train(box_data, tmp_path_factory.mktemp("boxes"), epochs=40, learning_rate=0.003)
 
 
 @pytest.fixture(scope="module")
 def signatures(trained):
     return tf.saved_model.load(trained[0]).signatures
-
-
-def make_fn_args(folder, graph_dir, training, feeding=None):
-    return types.SimpleNamespace(
-        train_files=[split_pattern("train")],
-        eval_files=[split_pattern("eval")],
-        transform_graph_path=graph_dir,
-        serving_model_dir=str(folder / "serving"),
-        model_run_dir=str(folder / "run"),
-        custom_config={
-            "view": VIEW.model_dump(mode="json"),
-            "feeding": {"batch_size": 8, **(feeding or {})},
-            "training": training,
-        },
-    )
-
-
-def read_fed(graph_dir):
-    """What `input_fn` gives in evaluation, of all records."""
-    batches = input_fn(
-        [split_pattern("eval")],
-        mode="eval",
-        view=VIEW,
-        feeding=FeedingOptions(batch_size=5),
-        transform_graph_dir=graph_dir,
-    )
-    labels = [labels for _, labels in batches.as_numpy_iterator()]
-    return {key: np.concatenate([each[key] for each in labels]) for key in labels[0]}
 
 
 def measure(signatures):
@@ -103,16 +56,6 @@ def measure(signatures):
     )
 
 
-@pytest.mark.wide
-def test_defaults_train_a_network_that_finds_what_was_drawn(trained, signatures):
-    own = {"loss", "boxes_loss", "scores_loss"}
-    metrics = trained[1]["metrics"]
-    assert set(metrics) == own | {f"val_{name}" for name in own}
-    assert trained[1]["unknown_records"] == {} and trained[1]["softmax_added"] is False
-    assert metrics["loss"][-1] < metrics["loss"][0] / 2
-    assert measure(signatures)[:, 0].mean() > 0.6
-
-
 def test_signatures_name_their_outputs(signatures):
     outputs = {name: set(each.structured_outputs) for name, each in signatures.items()}
     own = {"boxes", "scores", "labels", "count", "classes"}
@@ -124,8 +67,8 @@ def test_signatures_name_their_outputs(signatures):
     }
 
 
-def test_the_true_boxes_are_those_that_evaluation_feeds(signatures, graph_dir):
-    fed = read_fed(graph_dir)
+def test_the_true_boxes_are_those_that_evaluation_feeds(signatures):
+    fed = learned.read_fed(box_data)
     objects = signatures["transform_features"](examples=tf.constant(read_examples("eval")))
     assert fed["count"].min() == 0 and fed["count"].max() == MOST
     for row, found in enumerate(objects["objects"].numpy()):
@@ -174,13 +117,8 @@ def test_crowds_and_what_is_hardly_seen_do_not_count_and_what_is_cut_off_is_gone
 
 def test_served_boxes_are_shares_of_the_given_image(signatures):
     files = [encode_png(draw_boxes(number)[0]) for number in range(4)]
-    examples = {}  # of the same images
-    for split in ("train", "eval"):
-        for example in read_examples(split):
-            name = tf.train.Example.FromString(example).features.feature["image/filename"]
-            examples[name.bytes_list.value[0].decode()] = example
-    told = [examples[f"{number:03d}.png"] for number in range(4)]
-    objects = signatures["serving_examples"](examples=tf.constant(told))["objects"].numpy()
+    told = learned.read_named_examples(box_data, [f"{number:03d}.png" for number in range(4)])
+    objects = signatures["serving_examples"](examples=told)["objects"].numpy()
     served = signatures["serving_default"](image_bytes=tf.constant([*files, b"no image"]))
     served = {key: value.numpy() for key, value in served.items()}
     (corner,), (length,) = (part.numpy() for part in place_views(tf.constant([[48, 64]]), VIEW))
@@ -204,40 +142,26 @@ def test_served_boxes_are_shares_of_the_given_image(signatures):
 @pytest.mark.parametrize("is_enough", [wide(True), False])
 def test_tfma_measures_what_numpy_does_and_judges_by_it(trained, signatures, tmp_path, is_enough):
     precisions = measure(signatures)
-    mean = precisions.mean()
-    least = mean - 0.001 if is_enough else mean + 0.001
-    metrics, validation = analyse(
-        DETECTION, split_pattern("eval"), [trained[0]], tmp_path, min_map_50_95=least
+    assert precisions[:, 0].mean() > 0.6
+    learned.check_judged(
+        box_data,
+        trained[0],
+        tmp_path,
+        is_enough,
+        task=DETECTION,
+        option="min_map_50_95",
+        figures={"map_50_95": precisions.mean(), "map_50": precisions[:, 0].mean()},
+        of_class=(
+            ("ap_50_95", "mAP50-95", "AP50-95"),
+            dict(zip(CLASSES, precisions.mean(axis=1), strict=True)),
+        ),
     )
-    found = {name: value["doubleValue"] for name, value in metrics[""].items()}
-    expected = {"map_50_95": mean, "map_50": precisions[:, 0].mean()}
-    assert found == pytest.approx(expected | {"example_count": len(read_examples("eval"))})
-    classes = {key: value["ap_50_95"]["doubleValue"] for key, value in metrics.items() if key}
-    own = {f"classId:{id_}": each.mean() for id_, each in enumerate(precisions)}
-    assert classes == pytest.approx(own)
-    assert validation.validation_ok is is_enough
-    told = read_evaluation(str(tmp_path), CLASSES, "mAP50-95")
-    assert told["measure"] == "mAP50-95" and told["overall"]["mAP50-95"] == pytest.approx(mean)
-    assert told["classes"] == pytest.approx(dict(zip(CLASSES, own.values(), strict=True)))
-    worst = min(CLASSES, key=told["classes"].get)
-    assert told["worst_class"] == {"class": worst, "AP50-95": told["classes"][worst]}
-    asked = {"option": "evaluation.min_map_50_95", "measure": "mAP50-95"}
-    missed = [asked | {"threshold": least, "measured": pytest.approx(mean)}]
-    assert read_failures(str(tmp_path)) == ([] if is_enough else missed)
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize(("min_improvement", "is_enough"), [(0.0, True), (0.01, False)])
-def test_a_network_must_be_better_than_the_baseline(trained, tmp_path, min_improvement, is_enough):
-    _, validation = analyse(
-        DETECTION,
-        split_pattern("eval"),
-        [trained[0]] * 2,
-        tmp_path,
-        min_improvement=min_improvement,
-        min_map_50_95=0,
-    )
-    assert validation.validation_ok is is_enough
+def test_a_network_must_be_better_than_the_baseline(trained, tmp_path):
+    options = {"task": DETECTION, "option": "min_map_50_95"}
+    learned.check_compared(box_data, trained[0], tmp_path, **options)
 
 
 @pytest.mark.wide
@@ -248,9 +172,8 @@ def test_confidence_intervals_are_computed_when_asked_for(trained, tmp_path):
     assert "boundedValue" in metrics[""]["map_50_95"]
 
 
-def build(name, num_classes=2):
-    training = TrainingOptions(model=f"{MODELS}.{name}")
-    return build_checked_model(VIEW, FeedingOptions(), training, num_classes, task=DETECTION)
+def build(name):
+    return learned.build(box_data, f"box_models.{name}", DETECTION)
 
 
 @pytest.mark.parametrize(
@@ -302,14 +225,14 @@ def test_of_candidates_that_overlap_the_likeliest_is_kept_in_each_class():
 
 
 @pytest.mark.wide
-def test_fed_boxes_fit_fit(graph_dir):
+def test_fed_boxes_fit_fit():
     """As everybody writes it, with random steps."""
     batches = input_fn(
         [split_pattern("train")],
         mode="train",
         view=VIEW,
         feeding=FeedingOptions(batch_size=8, augment=["random_resized_crop", "flip_horizontal"]),
-        transform_graph_dir=graph_dir,
+        transform_graph_dir=str(box_data.write_data() / "graph"),
         epochs=2,
     )
     keras.utils.set_random_seed(0)

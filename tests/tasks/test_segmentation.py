@@ -1,9 +1,6 @@
 """Masks from training to evaluation: one way for all, and the same figures everywhere."""
 
 import io
-import json
-import pathlib
-import types
 
 import keras
 import numpy as np
@@ -13,79 +10,35 @@ from PIL import Image
 
 from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.evaluation.mean_iou import class_ious, count_pixels
-from image_pipeline.components.feeding.input_fn import input_fn
-from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.models.mask_metrics import MeanIoU, PixelAccuracy
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.models.unet import build_model
 from image_pipeline.components.tasks.segmentation import SEGMENTATION
-from image_pipeline.components.training import serving, trainer
-from image_pipeline.components.training.model_check import build_checked_model
-from image_pipeline.show.evaluated import read_evaluation
-from image_pipeline.show.judgement import read_failures
+from image_pipeline.components.training import serving
 from tests.drawings import encode_png
+from tests.tasks import learned
 from tests.tasks.analysed import analyse
 from tests.tiers import wide
+from tests.training import mask_data
 from tests.training.mask_data import (
     CLASSES,
     VIEW,
     draw_pair,
     read_examples,
     split_pattern,
-    write_data,
 )
 
 pytestmark = pytest.mark.beam
 
-MODELS = "tests.training.mask_models"
-
 
 @pytest.fixture(scope="module")
-def graph_dir():
-    return str(write_data() / "graph")
-
-
-@pytest.fixture(scope="module")
-def trained(graph_dir, tmp_path_factory):
-    """A U-Net, trained by TFX's `run_fn` with nothing but defaults and few epochs."""
-    folder = tmp_path_factory.mktemp("masks")
-    fn_args = make_fn_args(folder, graph_dir, {"epochs": 6, "learning_rate": 0.01})
-    trainer.run_fn(fn_args)
-    history = json.loads(pathlib.Path(fn_args.model_run_dir, "history.json").read_text())
-    return fn_args.serving_model_dir, history
+def trained(tmp_path_factory):
+    return learned.train(mask_data, tmp_path_factory.mktemp("masks"), epochs=6, learning_rate=0.01)
 
 
 @pytest.fixture(scope="module")
 def signatures(trained):
     return tf.saved_model.load(trained[0]).signatures
-
-
-def make_fn_args(folder, graph_dir, training, feeding=None):
-    return types.SimpleNamespace(
-        train_files=[split_pattern("train")],
-        eval_files=[split_pattern("eval")],
-        transform_graph_path=graph_dir,
-        serving_model_dir=str(folder / "serving"),
-        model_run_dir=str(folder / "run"),
-        custom_config={
-            "view": VIEW.model_dump(mode="json"),
-            "feeding": {"batch_size": 8, **(feeding or {})},
-            "training": training,
-        },
-    )
-
-
-def read_eval_masks(graph_dir):
-    """What `input_fn` gives in evaluation: int32 [records, height, width], and the images."""
-    batches = input_fn(
-        [split_pattern("eval")],
-        mode="eval",
-        view=VIEW,
-        feeding=FeedingOptions(batch_size=5),
-        transform_graph_dir=graph_dir,
-    )
-    images, masks = zip(*batches.as_numpy_iterator(), strict=True)
-    return np.concatenate(images), np.concatenate(masks)
 
 
 def count_all(true, predicted):
@@ -100,20 +53,12 @@ def count_all(true, predicted):
     return np.mean(list(ious.values())), ious, (true == predicted)[asked].mean()
 
 
-@pytest.mark.wide
-def test_defaults_train_a_network_for_masks_with_its_own_figures(trained):
-    _, history = trained
-    own = {"loss", "mean_io_u", "pixel_accuracy"}
-    assert set(history["metrics"]) == own | {f"val_{name}" for name in own}
-    assert history["metrics"]["mean_io_u"][-1] > history["metrics"]["mean_io_u"][0]
-    assert history["unknown_records"] == {} and history["softmax_added"] is False
-
-
-def test_training_measures_what_evaluation_would(trained, signatures, graph_dir):
-    _, true = read_eval_masks(graph_dir)
+def test_training_measures_what_evaluation_would(trained, signatures):
+    true = learned.read_fed(mask_data)
     served = signatures["serving_examples"](examples=tf.constant(read_examples("eval")))
     mean, _, accuracy = count_all(true, served["mask"].numpy())
-    metrics = trained[1]["metrics"]
+    metrics = trained[1]
+    assert metrics["mean_io_u"][-1] > metrics["mean_io_u"][0]
     assert metrics["val_mean_io_u"][-1] == pytest.approx(mean, abs=1e-6)
     assert metrics["val_pixel_accuracy"][-1] == pytest.approx(accuracy, abs=1e-6)
 
@@ -128,9 +73,10 @@ def test_signatures_name_their_outputs(signatures):
     }
 
 
-def test_the_true_mask_is_the_one_that_evaluation_feeds(signatures, graph_dir):
+def test_the_true_mask_is_the_one_that_evaluation_feeds(signatures):
     found = signatures["transform_features"](examples=tf.constant(read_examples("eval")))["mask"]
-    _, masks = read_eval_masks(graph_dir)
+    masks = learned.read_fed(mask_data)
+    graph_dir = str(mask_data.write_data() / "graph")
     assert SEGMENTATION.read_class_names(graph_dir) == CLASSES
     assert found.dtype == tf.uint8
     np.testing.assert_array_equal(found, masks)
@@ -139,13 +85,9 @@ def test_the_true_mask_is_the_one_that_evaluation_feeds(signatures, graph_dir):
 
 def test_a_served_mask_is_that_of_evaluation_as_ids_and_as_png(signatures):
     files = [encode_png(draw_pair(number)[0]) for number in range(4)]
-    examples = {}  # of the same images
-    for split in ("train", "eval"):
-        for example in read_examples(split):
-            name = tf.train.Example.FromString(example).features.feature["image/filename"]
-            examples[name.bytes_list.value[0].decode()] = example
-    told = [examples[f"images/{number:03d}.png"] for number in range(4)]
-    expected = signatures["serving_examples"](examples=tf.constant(told))
+    names = [f"images/{number:03d}.png" for number in range(4)]
+    told = learned.read_named_examples(mask_data, names)
+    expected = signatures["serving_examples"](examples=told)
     served = signatures["serving_default"](image_bytes=tf.constant([*files, b"no image"]))
     np.testing.assert_array_equal(served["mask"][:4], expected["mask"])
     np.testing.assert_array_equal(served["confidence"][:4], expected["confidence"])
@@ -159,45 +101,25 @@ def test_a_served_mask_is_that_of_evaluation_as_ids_and_as_png(signatures):
 
 
 @pytest.mark.parametrize("is_enough", [wide(True), False])
-def test_tfma_measures_what_numpy_does_and_judges_by_it(
-    trained, signatures, graph_dir, tmp_path, is_enough
-):
-    _, true = read_eval_masks(graph_dir)
+def test_tfma_measures_what_numpy_does_and_judges_by_it(trained, signatures, tmp_path, is_enough):
     served = signatures["serving_examples"](examples=tf.constant(read_examples("eval")))
-    mean, ious, accuracy = count_all(true, served["mask"].numpy())
-    least = mean - 0.001 if is_enough else mean + 0.001
-    metrics, validation = analyse(
-        SEGMENTATION, split_pattern("eval"), [trained[0]], tmp_path, min_mean_iou=least
+    mean, ious, accuracy = count_all(learned.read_fed(mask_data), served["mask"].numpy())
+    learned.check_judged(
+        mask_data,
+        trained[0],
+        tmp_path,
+        is_enough,
+        task=SEGMENTATION,
+        option="min_mean_iou",
+        figures={"mean_io_u": mean, "pixel_accuracy": accuracy},
+        of_class=(("io_u", "mean IoU", "IoU"), {CLASSES[id_]: iou for id_, iou in ious.items()}),
     )
-    found = {name: value["doubleValue"] for name, value in metrics[""].items()}
-    assert found == pytest.approx(
-        {"mean_io_u": mean, "pixel_accuracy": accuracy, "example_count": len(true)}, abs=1e-9
-    )
-    classes = {key: value["io_u"]["doubleValue"] for key, value in metrics.items() if key != ""}
-    assert classes == pytest.approx({f"classId:{id_}": iou for id_, iou in ious.items()})
-    assert validation.validation_ok is is_enough
-    told = read_evaluation(str(tmp_path), CLASSES)
-    assert told["measure"] == "mean IoU" and told["overall"]["mean IoU"] == pytest.approx(mean)
-    assert told["classes"] == pytest.approx({CLASSES[id_]: iou for id_, iou in ious.items()})
-    worst = CLASSES[min(ious, key=ious.get)]
-    assert told["worst_class"] == {"class": worst, "IoU": told["classes"][worst]}
-    asked = {"option": "evaluation.min_mean_iou", "measure": "mean IoU"}
-    missed = [asked | {"threshold": least, "measured": pytest.approx(mean)}]
-    assert read_failures(str(tmp_path)) == ([] if is_enough else missed)
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize(("min_improvement", "is_enough"), [(0.0, True), (0.01, False)])
-def test_a_network_must_be_better_than_the_baseline(trained, tmp_path, min_improvement, is_enough):
-    _, validation = analyse(
-        SEGMENTATION,
-        split_pattern("eval"),
-        [trained[0]] * 2,
-        tmp_path,
-        min_improvement=min_improvement,
-        min_mean_iou=0,
-    )
-    assert validation.validation_ok is is_enough
+def test_a_network_must_be_better_than_the_baseline(trained, tmp_path):
+    options = {"task": SEGMENTATION, "option": "min_mean_iou"}
+    learned.check_compared(mask_data, trained[0], tmp_path, **options)
 
 
 @pytest.mark.wide
@@ -219,9 +141,9 @@ def test_pixels_are_counted_by_hand():
     assert nothing.tolist() == [[0]] and np.isnan(class_ious(nothing)).all()
 
 
-def test_a_network_that_gives_no_numbers_is_refused(graph_dir, tmp_path):
+def test_a_network_that_gives_no_numbers_is_refused(tmp_path):
     model = build_model((16, 17, 3), 3, TrainingOptions())
-    transform = serving.TransformGraph(graph_dir)
+    transform = serving.TransformGraph(str(mask_data.write_data() / "graph"))
     served = serving.ServedModel(model, transform, VIEW, CLASSES, task=SEGMENTATION)
     kernel, bias = model.layers[-1].get_weights()
     model.layers[-1].set_weights([kernel, bias * np.nan])
@@ -236,9 +158,8 @@ def test_a_network_that_gives_no_numbers_is_refused(graph_dir, tmp_path):
     assert "for the eval split's images/0" in str(find_user_error(raised.value))
 
 
-def build(name, num_classes=3):
-    training = TrainingOptions(model=f"{MODELS}.{name}")
-    return build_checked_model(VIEW, FeedingOptions(), training, num_classes, task=SEGMENTATION)
+def build(name):
+    return learned.build(mask_data, f"mask_models.{name}", SEGMENTATION)
 
 
 @pytest.mark.parametrize(
