@@ -105,7 +105,7 @@ def _explain_links(survey: Listing) -> str:
 
 def _suggest_parent(images_dir: str) -> str:
     """A hint if one class's folder was named instead of the folder of all classes."""
-    if not files.is_local(images_dir):
+    if not os.path.isdir(images_dir):
         return ""
     parent, name = os.path.split(os.path.abspath(images_dir))
     try:

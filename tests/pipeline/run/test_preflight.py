@@ -109,3 +109,13 @@ def test_masks_behind_links_that_are_followed_are_masks(tmp_path):
         (tmp_path / "farm" / name).symlink_to(tmp_path / "elsewhere" / name)
     with pytest.raises(UserError, match="masks"):
         survey_images(str(tmp_path / "farm"), IngestOptions(follow_links=True))
+
+
+def test_no_folder_is_proposed_where_none_was_given(tmp_path):
+    for each in (write_folder(tmp_path / name, per_class=1) for name in ("one", "two")):
+        (tmp_path / "t.txt").write_text(f"{each.name}/cat/000.png\n")
+    table = str(tmp_path / "t.txt")
+    survey = survey_images(table, IngestOptions(label_pattern="no/(?P<label>x)"))
+    with pytest.raises(UserError, match=r"names a class by .*; correct the pattern") as caught:
+        check_labels(survey, table, survey.options)
+    assert "is one of several classes" not in str(caught.value)
