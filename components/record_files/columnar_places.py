@@ -28,23 +28,30 @@ def read_parquet_cell(ref: ImageRef, wanted: int) -> bytes:
     """Reads a cell of a Parquet file; see `places.Reader`. All of it: its size was a guess."""
     assert ref.place is not None
     place = ref.place
-    column = _open_column(place.file, place.inside, ref.modified_ns)
+    try:
+        column = _open_column(place.file, place.inside, ref.modified_ns)
+    except pa.ArrowException as error:  # It was another file when it was listed.
+        raise _bad_part(place.file, error) from error
     try:
         return _to_bytes(column.read(place.start), place.file)
-    except (pa.ArrowException, OSError) as error:
-        raise BadImage(CORRUPT, f"its part of {place.file!r} cannot be read ({error})") from error
+    except (pa.ArrowException, OSError, IndexError) as error:
+        raise _bad_part(place.file, error) from error
 
 
 def read_arrow_cell(ref: ImageRef, wanted: int) -> bytes:
     """Reads a cell of an Arrow file; see `places.Reader`."""
     assert ref.place is not None
-    table = open_arrow(ref.place.file)
-    name, below = split_column(ref.place.inside, table.schema)
     try:
+        table = open_arrow(ref.place.file)
+        name, below = split_column(ref.place.inside, table.schema)
         cell = table[name][ref.place.start]
-    except IndexError as error:
-        raise BadImage(CORRUPT, f"{ref.place.file!r} has fewer rows now") from error
+    except (pa.ArrowException, LookupError) as error:  # It was another file when it was listed.
+        raise _bad_part(ref.place.file, error) from error
     return _to_bytes(cell[below] if below else cell, ref.place.file)[:wanted]
+
+
+def _bad_part(path: str, error: Exception) -> BadImage:
+    return BadImage(CORRUPT, f"its part of {path!r} cannot be read ({error})")
 
 
 def split_column(inside: str, schema: pa.Schema) -> tuple[str, str]:

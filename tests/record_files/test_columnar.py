@@ -328,3 +328,20 @@ def test_an_arrow_file_with_two_columns_of_one_name_is_refused(tmp_path):
     write_arrow(tmp_path / "a.arrow", pa.Table.from_arrays(columns, ["path", "path"]))
     with pytest.raises(UserError, match=r"a.arrow' has two columns 'path'; rename one"):
         list(read_rows(f"{tmp_path}/a.arrow"))
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+@pytest.mark.parametrize("now", ["no table", "fewer rows", "other columns"])
+def test_a_file_that_was_replaced_since_it_was_listed_is_the_images_problem(tmp_path, name, now):
+    path = tmp_path / name
+    WRITERS[name](path, make_table(IMAGES, label=["a"] * COUNT))
+    source, _ = _open(path)
+    *_, last = source.list()
+    path.unlink()
+    if now == "no table":
+        path.write_bytes(bytes(100))
+    else:
+        table = make_table(IMAGES[:2], label=["a"] * 2)
+        WRITERS[name](path, table if now == "fewer rows" else table.drop_columns(["image"]))
+    with pytest.raises(BadImage, match=r"its part of .* cannot be read"):
+        source.read(last, 10**9)
