@@ -17,7 +17,6 @@ from image_pipeline.components.ingest.fence import check_run
 from image_pipeline.components.ingest.listing import Listing, list_images
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.sources.references import Chunk
-from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.threads import map_in_order
 
 
@@ -44,7 +43,7 @@ def keep_listing(listing: Listing, work_dir: str, run: str) -> list[ListedChunk]
     Of a generator, these are shards; how many images they hold is not known yet.
     """
     check_run(work_dir, run)
-    are_images = kind_of(listing.images).lists_images
+    are_images = listing.kind.lists_images
 
     def keep(chunk: Chunk) -> ListedChunk:
         count = len(chunk.refs)

@@ -21,7 +21,7 @@ from image_pipeline.components.sources.references import (
     fingerprint_refs,
     make_chunks,
 )
-from image_pipeline.components.sources.source_kinds import kind_of
+from image_pipeline.components.sources.source_kinds import SourceKind, kind_of
 from image_pipeline.components.spool import Spool
 
 _MOST_OFFERED = 64  # Results that TFX has already are not ingested, and their listings not taken.
@@ -33,6 +33,7 @@ class Listing:
 
     Attributes:
       images: the folder, archive or table, or its URI; or the generator.
+      kind: what of these it is.
       options: of ingest, with all that a table says of its columns.
       source: what reads them.
       chunks: the references, as units of work.
@@ -46,6 +47,7 @@ class Listing:
     """
 
     images: str
+    kind: SourceKind
     options: IngestOptions
     source: Source
     chunks: Spool[Chunk]
@@ -76,7 +78,7 @@ def list_images(images: str, options: IngestOptions) -> Listing:
     kind = kind_of(images)
     refs = source.list()
     chunks = make_chunks(refs) if kind.lists_images else make_chunks(refs, SHARDS_AT_ONCE)
-    listing = Listing(images, options, source, Spool(chunks, at_once=1))
+    listing = Listing(images, kind, options, source, Spool(chunks, at_once=1))
     columns: tuple[object, ...] = (options.columns, options.column_types) if kind.has_rows else ()
     if not kind.lists_images:  # What the images are is in the code that makes them.
         columns += (open_generator(images, options).version,)
@@ -88,7 +90,6 @@ def _count(listing: Listing) -> Iterator[ImageRef]:
     """Passes the references on, and counts them."""
     options, classes = listing.options, collections.Counter[str]()
     with_sounds = options.prepare.sound is not None
-    counts_classes = kind_of(listing.images).lists_images
     for ref in listing.refs():
         listing.found += 1
         if ref.problem == OUTSIDE:
@@ -98,7 +99,7 @@ def _count(listing: Listing) -> Iterator[ImageRef]:
         listing.usable += ref.problem is None
         listing.first_problem = listing.first_problem or ref.message
         may_be_image = ref.said is not None or not names_other_kind(ref.path, with_sounds)
-        if counts_classes and may_be_image and not ref.problem:
+        if listing.kind.lists_images and may_be_image and not ref.problem:
             classes.update(names_of(ref, options))
         yield ref
     listing.classes = dict(sorted(classes.items()))

@@ -12,8 +12,7 @@ from image_pipeline.components.ingest.listing import Listing, list_images
 from image_pipeline.components.ingest.masks import check_masks
 from image_pipeline.components.ingest.open_source import no_usable_row
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.labels.kinds import CLASSES
-from image_pipeline.components.sources.source_kinds import kind_of
+from image_pipeline.components.labels.kinds import CLASSES, VALUES
 from image_pipeline.run.engine import make_paths_absolute
 
 
@@ -28,7 +27,7 @@ def survey_images(images_dir: str, options: IngestOptions) -> Listing:
 
 def check_listing(listing: Listing) -> Listing:
     """Checks that there is something to ingest; raises as `survey_images`."""
-    images_dir, kind = listing.images, kind_of(listing.images)
+    images_dir, kind = listing.images, listing.kind
     if not kind.lists_images:
         return listing
     if not listing.found:
@@ -66,39 +65,40 @@ def check_ingest(
     (images_dir,) = make_paths_absolute(beam_args, images_dir)
     listing = survey_images(images_dir, options)
     check_splits(images_dir, listing.options)
-    check_labels(listing, images_dir, listing.options)
+    check_labels(listing)
     check_output(output_dir, images_dir)
     return listing
 
 
-def check_labels(survey: Listing, images_dir: str, options: IngestOptions) -> None:
+def check_labels(listing: Listing) -> None:
     """Checks that some path names a class; otherwise every file would be read and quarantined.
 
     Raises:
       UserError: if none does, and labels are required.
     """
-    if options.further_types.get("label") == "float" or not kind_of(images_dir).lists_images:
+    images_dir, options = listing.images, listing.options
+    if options.label_kind is VALUES or not listing.kind.lists_images:
         return
-    if not survey.classes and "label" in options.columns:
+    if not listing.classes and "label" in options.columns:
         raise UserError(
             f"The column {options.columns['label']!r} of {images_dir!r} is empty in all rows; name "
             "another by ingest.columns={label: …}, or leave it out by ingest.columns={label: null}."
         )
-    if options.path_label_pattern is not None and not survey.classes:
+    if options.path_label_pattern is not None and not listing.classes:
         raise UserError(
-            f"{_explain_links(survey)}None of {survey.found:,} files in {images_dir!r} names a "
+            f"{_explain_links(listing)}None of {listing.found:,} files in {images_dir!r} names a "
             f"class by ingest.label_pattern={options.label_pattern!r}, by default from folders: "
             f"<images>/<class>/<file>; {_suggest_parent(images_dir)}correct the pattern, or, for "
             "images without labels, give --set ingest.label_pattern=null."
         )
 
 
-def _explain_links(survey: Listing) -> str:
+def _explain_links(listing: Listing) -> str:
     """A possible reason why no class is named: a folder of links to class folders elsewhere."""
-    if not survey.outside:
+    if not listing.outside:
         return ""
     return (
-        f"{survey.outside:,} links lead out of the folder and are not followed; --follow-links "
+        f"{listing.outside:,} links lead out of the folder and are not followed; --follow-links "
         "(ingest.follow_links=true) follows them. "
     )
 
@@ -118,30 +118,35 @@ def _suggest_parent(images_dir: str) -> str:
     return f"if {name!r} is one of several classes, give --images {parent!r}; or "
 
 
-def check_classes(survey: Listing, images_dir: str, options: IngestOptions) -> None:
-    """Checks that there are two classes, as a classifier needs; masks and boxes have their own.
+def check_classes(listing: Listing, images_dir: str) -> None:
+    """Checks that there are two classes, as a classifier needs.
+
+    Args:
+      listing: what there is, perhaps of several spans.
+      images_dir: what is given as images, perhaps a pattern of spans.
 
     Raises:
       UserError: if there are fewer.
     """
-    has_others = options.label_kind is not CLASSES
-    kind = kind_of(images_dir)
-    if not kind.lists_images and not has_others:
+    options = listing.options
+    if options.label_kind is not CLASSES:
+        return
+    if not listing.kind.lists_images:
         if options.columns.get("label") is None and options.path_label_pattern is None:
             raise UserError(
                 f"The items of {images_dir} have no label, but training needs at least two "
                 "classes; yield (image, label), or a dict with a label."
             )
-    elif len(survey.classes) < 2 and not has_others:
-        classes = list(filter(None, survey.classes))
+    elif len(listing.classes) < 2:
+        classes = list(filter(None, listing.classes))
         named = f"only the class {classes[0]!r}" if classes else "no class"
-        if kind.has_rows:
+        if listing.kind.has_rows:
             raise UserError(
-                f"{survey.found} rows of {images_dir!r} name {named}, but training needs at least "
+                f"{listing.found} rows of {images_dir!r} name {named}, but training needs at least "
                 "two; name the column or array of labels by ingest.columns={label: …}."
             )
         raise UserError(
-            f"{_explain_links(survey)}{survey.found} files in {images_dir!r} name {named}, but "
+            f"{_explain_links(listing)}{listing.found} files in {images_dir!r} name {named}, but "
             "training needs at least two; classes are read by "
             f"ingest.label_pattern={options.label_pattern!r}, by default from folders: "
             "<images>/<class>/<file>."

@@ -92,7 +92,7 @@ def plan_run(
     check_labels_fit(config)
     check_pixels_fit(config)
     survey, earlier = survey_source(source, newest)
-    check_classes(survey, images_dir, config.ingest)
+    check_classes(survey, images_dir)
     for folder in source.folders:
         check_output(output_dir, folder.path)
     files.check_known_to_tensorflow(output_dir, "--output", _OTHER_OUTPUTS)

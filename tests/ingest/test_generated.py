@@ -138,12 +138,12 @@ def test_items_may_have_no_label(module, tmp_path):
     assert {row["kind"] for row in rows} == {"cat", "dog"}
     options = complete_options(generator, IngestOptions())
     with pytest.raises(UserError, match="have no label, but training needs at least two classes"):
-        check_classes(survey_images(generator, options), generator, options)
+        check_classes(survey_images(generator, options), generator)
     labelled = module(_ARRAYS)
     options = complete_options(labelled, IngestOptions())
     survey = survey_images(labelled, options)
     assert (survey.found, survey.classes) == (16, {})
-    check_classes(survey, labelled, options)
+    check_classes(survey, labelled)
 
 
 def test_what_is_wrong_is_quarantined_by_its_place(module, tmp_path):

@@ -16,6 +16,7 @@ from image_pipeline.components.ingest.listed import (
 )
 from image_pipeline.components.ingest.listing import Listing, list_images
 from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.sources.folder import FOLDER
 from image_pipeline.components.sources.references import Chunk, ImageRef, Said, make_chunks
 from image_pipeline.components.sources.rows import Place
 from image_pipeline.components.spool import Spool
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.unit
 
 
 def _list(monkeypatch, work, refs, run=""):
-    listing = Listing("images", IngestOptions(), None, Spool(make_chunks(refs), at_once=1))
+    listing = Listing("images", FOLDER, IngestOptions(), None, Spool(make_chunks(refs), at_once=1))
     monkeypatch.setattr(listed, "list_images", lambda *_: listing)
     return list(list_chunks("images", str(work), IngestOptions(), run))
 

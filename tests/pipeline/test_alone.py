@@ -11,6 +11,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.listing import Listing
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.locks import hold_lock
+from image_pipeline.components.sources.folder import FOLDER
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.run import analysis, ingest
@@ -21,7 +22,7 @@ FAR = ["--runner=FlinkRunner"]
 
 
 def _listing():
-    return Listing(None, IngestOptions(), None, None)
+    return Listing(None, FOLDER, IngestOptions(), None, None)
 
 
 @pytest.mark.parametrize(

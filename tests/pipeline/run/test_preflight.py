@@ -39,7 +39,7 @@ def test_training_needs_two_classes(tmp_path, classes):
     survey = survey_images(str(images), IngestOptions())
     expected = "only the class 'cat'" if classes else "no class"
     with pytest.raises(UserError, match=rf"name {expected}, but training needs at least two"):
-        check_classes(survey, str(images), IngestOptions())
+        check_classes(survey, str(images))
 
 
 def test_an_archive_of_which_nothing_can_be_read_says_why(tmp_path):
@@ -73,15 +73,15 @@ def test_a_folder_of_one_class_is_told_from_one_of_all_classes(tmp_path):
     images = write_folder(tmp_path / "photos", per_class=2)
     survey = survey_images(str(images / "cat"), IngestOptions())
     with pytest.raises(UserError) as caught:
-        check_labels(survey, str(images / "cat"), IngestOptions())
+        check_labels(survey)
     message = str(caught.value)
     assert message.startswith(f"None of 2 files in '{images}/cat' names a class by ingest.label")
     assert f"if 'cat' is one of several classes, give --images '{images}'; or" in message
     assert "--set ingest.label_pattern=null" in message
-    check_labels(survey, str(images / "cat"), IngestOptions(label_pattern=None))
+    check_labels(survey_images(str(images / "cat"), IngestOptions(label_pattern=None)))
     (tmp_path / "photos" / "dog").rename(tmp_path / "dog")
     with pytest.raises(UserError, match=r"<class>/<file>; correct the pattern"):
-        check_labels(survey, str(images / "cat"), IngestOptions())
+        check_labels(survey)
 
 
 def test_a_folder_of_links_out_of_it_says_how_they_are_followed(tmp_path):
@@ -91,11 +91,11 @@ def test_a_folder_of_links_out_of_it_says_how_they_are_followed(tmp_path):
     (tmp_path / "farm").mkdir()
     for name in ("cat", "dog"):
         (tmp_path / "farm" / name).symlink_to(tmp_path / "elsewhere" / name)
-    folder, options = str(tmp_path / "farm"), IngestOptions()
-    survey = survey_images(folder, options)
-    for check in (check_labels, check_classes):
+    folder = str(tmp_path / "farm")
+    survey = survey_images(folder, IngestOptions())
+    for check, arguments in ((check_labels, ()), (check_classes, (folder,))):
         with pytest.raises(UserError, match=r"^2 links lead out .*--follow-links"):
-            check(survey, folder, options)
+            check(survey, *arguments)
     followed = survey_images(folder, IngestOptions(follow_links=True))
     assert followed.classes == {"cat": 1, "dog": 1} and not followed.outside
 
