@@ -117,5 +117,5 @@ def test_no_folder_is_proposed_where_none_was_given(tmp_path):
     table = str(tmp_path / "t.txt")
     survey = survey_images(table, IngestOptions(label_pattern="no/(?P<label>x)"))
     with pytest.raises(UserError, match=r"names a class by .*; correct the pattern") as caught:
-        check_labels(survey, table, survey.options)
+        check_labels(survey)
     assert "is one of several classes" not in str(caught.value)
