@@ -236,6 +236,13 @@ def _label_type(
     is_tags = options.tag_separator is not None or columns["label"] == options.columns.get("tags")
     is_value = columns["label"] == record.VALUE
     type_ = "strings" if is_tags else "float" if is_value else guess.label_type
+    if type_ == "strings" and guess.type == "floats":
+        raise UserError(
+            f"The label {columns['label']!r} has lists of numbers, which name no tags, as "
+            "one-hot rows do not; write the name or the number of the class instead, or a list of "
+            "the tags' names. Or by ingest.columns: {label: …} names another label, and "
+            "{label: null} takes none."
+        )
     return {} if type_ == "string" else {"label": type_}
 
 

@@ -59,6 +59,14 @@ def test_a_type_that_is_given_lets_rows_of_another_be_quarantined(tmp_path):
     assert listed == ["", "t.jsonl:2: the column 'tags' must be of type strings: 'y' is no list"]
 
 
+def test_one_hot_rows_are_no_tags(tmp_path):
+    rows = [{"path": f"{n}.jpg", "label": [float(n == m) for m in range(3)]} for n in range(3)]
+    with pytest.raises(UserError, match=r"'label' has lists of numbers, .* write the name or the"):
+        complete_rows(tmp_path, rows)
+    types = {"label": "strings"}
+    assert complete_rows(tmp_path, rows, column_types=types) == ("label", types)
+
+
 def test_a_table_without_rows_is_an_error(tmp_path):
     (tmp_path / "t.csv").write_text("path,label\n")
     with pytest.raises(UserError, match=r"no row that can be read \(it is empty\)"):
