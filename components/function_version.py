@@ -3,6 +3,7 @@
 import hashlib
 import pathlib
 
+from image_pipeline.components import files
 from image_pipeline.components.named_modules import find_module
 
 
@@ -19,3 +20,11 @@ def function_version(dotted_path: str) -> str:
     if spec is None or not spec.has_location or not spec.origin:
         return "0" * 16
     return hashlib.sha256(pathlib.Path(spec.origin).read_bytes()).hexdigest()[:16]
+
+
+def images_version(images: str) -> str:
+    """The same of the function that is given as images, as `rows:MODULE:FUNCTION`; else ""."""
+    if not images.startswith(files.CODE_PREFIXES):
+        return ""
+    module, function = [*images.split(":"), ""][1:3]
+    return function_version(f"{module}.{function}")

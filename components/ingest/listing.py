@@ -8,7 +8,8 @@ import collections
 import dataclasses
 from collections.abc import Iterator
 
-from image_pipeline.components.generators.generator import SHARDS_AT_ONCE, open_generator
+from image_pipeline.components.function_version import images_version
+from image_pipeline.components.generators.generator import SHARDS_AT_ONCE
 from image_pipeline.components.ingest.open_source import open_complete
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import names_of
@@ -80,8 +81,8 @@ def list_images(images: str, options: IngestOptions) -> Listing:
     chunks = make_chunks(refs) if kind.lists_images else make_chunks(refs, SHARDS_AT_ONCE)
     listing = Listing(images, kind, options, source, Spool(chunks, at_once=1))
     columns: tuple[object, ...] = (options.columns, options.column_types) if kind.has_rows else ()
-    if not kind.lists_images:  # What the images are is in the code that makes them.
-        columns += (open_generator(images, options).version,)
+    if version := images_version(images):  # That makes images, or reads them.
+        columns += (version,)
     listing.fingerprint = fingerprint_refs(_count(listing), columns)
     return listing
 

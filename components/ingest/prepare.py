@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from image_pipeline.components import files, progress
 from image_pipeline.components.archives.byte_ranges import read_ahead
+from image_pipeline.components.function_version import images_version
 from image_pipeline.components.generators.generator import open_generator
 from image_pipeline.components.ingest.fence import check_after
 from image_pipeline.components.ingest.listed import ListedChunk, read_chunk
@@ -99,6 +100,7 @@ def name_chunk(chunk: Chunk, images_dir: str, work_dir: str, options: IngestOpti
         depends_on += [options.seed]  # See `write_payloads`.
     if not kind_of(images_dir).is_dated:
         depends_on += [open_source(images_dir, options).root]
+    depends_on += filter(None, [images_version(images_dir)])
     depends_on += [list_fields(ref) for ref in chunk.refs]
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:32]
 

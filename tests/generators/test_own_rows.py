@@ -9,8 +9,10 @@ from image_pipeline.api import ingest
 from image_pipeline.components.dataset.paths import INDEX
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.complete_options import complete_options
+from image_pipeline.components.ingest.listing import list_images
 from image_pipeline.components.ingest.open_source import open_complete
 from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.prepare import name_chunk
 from image_pipeline.components.ingest.run import run_retry
 from tests.contracts.kinds import KINDS
 from tests.drawings import draw, encode_png
@@ -75,6 +77,13 @@ def inner(text):
 endless = []
 endless.append(endless)
 '''
+
+
+LISTED = """
+class Listed(Rows):
+    def list(self):
+        yield ImageRef("a.png", 0, 0)
+"""
 
 
 @pytest.fixture
@@ -203,3 +212,19 @@ def test_a_name_that_is_called_otherwise_is_no_file(module):
     (ref,) = source.list()
     assert ref.problem == "no_path"
     assert ref.message.endswith("read() takes must be called 'image', not 'path'")
+
+
+@pytest.mark.parametrize("given", ["rows:{}:Rows:{}", "source:{}:Listed:{}"])
+def test_what_was_made_by_other_code_is_made_anew(tmp_path, module, given):
+    images = given.format(module, _write(tmp_path / "in", [{"path": "a.png", "label": "a"}]))
+    code = tmp_path / f"{module}.py"
+    code.write_text(f"{MODULE}{LISTED}")
+    options = IngestOptions(label_pattern=None)
+    known = set()
+    for further in ("", "", "# It reads otherwise."):
+        code.write_text(f"{code.read_text()}{further}")
+        listing = list_images(images, options)
+        (chunk,) = listing.chunks
+        known.add((listing.fingerprint, name_chunk(chunk, images, str(tmp_path), listing.options)))
+    (one, one_s_chunk), (other, other_s_chunk) = known
+    assert one != other and one_s_chunk != other_s_chunk
