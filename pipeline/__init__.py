@@ -4,6 +4,7 @@ What most people need is here. Names are imported on first use: TFX alone takes 
 """
 
 import importlib
+import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,15 +19,15 @@ if TYPE_CHECKING:
     from image_pipeline.components.errors import UserError
     from image_pipeline.components.images.bad_image import BadImage
     from image_pipeline.components.ingest.component import ImageExampleGen
-    from image_pipeline.components.sources.references import ImageRef, Said
+    from image_pipeline.components.sources.references import Annotations, ImageRef
     from image_pipeline.components.transform.component import ImageTransform
 
 __all__ = [
+    "Annotations",
     "BadImage",
     "ImageExampleGen",
     "ImageRef",
     "ImageTransform",
-    "Said",
     "UserError",
     "analyze",
     "from_generators",
@@ -40,14 +41,20 @@ _MODULES = {
     "ImageExampleGen": "components.ingest.component",
     "ImageRef": "components.sources.references",
     "ImageTransform": "components.transform.component",
-    "Said": "components.sources.references",
+    "Annotations": "components.sources.references",
     "UserError": "components.errors",
 }
+
+_FORMER = {"Said": "Annotations"}  # names of the version before
 
 _OF_TFX = ("ImageExampleGen", "ImageTransform")
 
 
 def __getattr__(name: str) -> Any:
+    if name in _FORMER:
+        message = f"{__name__}.{name} is called {_FORMER[name]} now"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        name = _FORMER[name]
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _OF_TFX:

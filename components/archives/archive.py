@@ -14,8 +14,8 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.file_names import find_matching
 from image_pipeline.components.sources.folder import listing_key
 from image_pipeline.components.sources.references import ImageRef
-from image_pipeline.components.sources.rows import Place
-from image_pipeline.components.sources.source_kinds import SourceKind, read_place
+from image_pipeline.components.sources.rows import Location
+from image_pipeline.components.sources.source_kinds import SourceKind, read_location
 
 LISTED_TWICE = "listed_twice"
 _NO_CRC = -1
@@ -48,7 +48,7 @@ class Archive:
 
     def read(self, ref: ImageRef, most_bytes: int) -> bytes:
         """Reads a member; see `Source.read`."""
-        return read_place(ref, most_bytes)
+        return read_location(ref, most_bytes)
 
 
 def find_files(pattern: str) -> list[tuple[str, int]]:
@@ -94,9 +94,9 @@ class _Members:
 
     def add(self, ref: ImageRef, archive: int) -> None:
         """Holds one more, which is in the archive of that number."""
-        if ref.problem is not None or ref.place is None:
+        if ref.problem is not None or ref.location is None:
             self._bad[len(self._keys)] = ref
-        place = ref.place or Place("", "", 0)
+        place = ref.location or Location("", "", 0)
         kind = (place.kind, ref.modified_ns)
         if kind not in self._kinds:
             self._kinds.append(kind)
@@ -119,13 +119,13 @@ class _Members:
         archive, kind, start, length, crc, size_bytes = self._numbers[6 * row : 6 * row + 6]
         name, modified_ns = self._kinds[kind]
         known_crc = None if crc == _NO_CRC else crc
-        place = Place(self._archives[archive], name, start, length, crc=known_crc)
-        return ImageRef(self._keys[row].replace("\0", "/"), size_bytes, modified_ns, place=place)
+        place = Location(self._archives[archive], name, start, length, crc=known_crc)
+        return ImageRef(self._keys[row].replace("\0", "/"), size_bytes, modified_ns, location=place)
 
 
 def _name_twice(ref: ImageRef, later: ImageRef) -> ImageRef:
     """The last member of a name counts, as where archives are unpacked one after another."""
-    first, again = (each.place.file if each.place else "" for each in (ref, later))
+    first, again = (each.location.file if each.location else "" for each in (ref, later))
     which = "a later member" if first == again else f"one of {again!r}"
     message = f"{which} has the same name, and would replace it if {first!r} were unpacked"
     return dataclasses.replace(ref, problem=LISTED_TWICE, message=message)
@@ -136,7 +136,7 @@ ARCHIVE = SourceKind(
     endings=ENDINGS,
     recognise=lambda images: images[-1:] != "/",
     open=lambda images, _: Archive(images),
-    places={
+    locations={
         "bytes": read_plain,
         "zip": read_zipped,
         "zip_deflated": read_zipped,

@@ -16,7 +16,7 @@ from image_pipeline.components.archives.archive_members import clean_name
 from image_pipeline.components.archives.file_bytes import FileBytes, open_packed
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.sources.references import ImageRef, Source
-from image_pipeline.components.sources.rows import Place
+from image_pipeline.components.sources.rows import Location
 
 # Of a zip file (PKWARE's APPNOTE, 4.3.7): bytes of a member's own header, before its name and the
 # extra field.
@@ -90,9 +90,9 @@ def _open(path: str, modified_ns: int) -> FileBytes:
     return FileBytes(path)
 
 
-def _place_of(ref: ImageRef) -> Place:
-    assert ref.place is not None
-    return ref.place
+def _place_of(ref: ImageRef) -> Location:
+    assert ref.location is not None
+    return ref.location
 
 
 def _inflate(data: bytes, wanted: int) -> bytes:
@@ -121,16 +121,16 @@ def read_ahead(refs: Sequence[ImageRef], source: Source, max_bytes: int) -> Sour
       max_bytes: larger images are left alone.
     """
     each = [*refs, *(ref.mask for ref in refs if ref.mask is not None)]
-    packed = [ref for ref in each if ref.place is not None and ref.place.kind == "gzip"]
+    packed = [ref for ref in each if ref.location is not None and ref.location.kind == "gzip"]
     if not _goes_back(packed):
         return source
-    held: dict[Place, bytes | BadImage | OSError] = {}
+    held: dict[Location, bytes | BadImage | OSError] = {}
     for ref in sorted(packed, key=_start_of):
-        if ref.problem is None and ref.size_bytes <= max_bytes and ref.place is not None:
+        if ref.problem is None and ref.size_bytes <= max_bytes and ref.location is not None:
             try:
-                held[ref.place] = source.read(ref, max_bytes)
+                held[ref.location] = source.read(ref, max_bytes)
             except (BadImage, OSError) as error:
-                held[ref.place] = error
+                held[ref.location] = error
     return _Ahead(source, held)
 
 
@@ -139,7 +139,7 @@ class _Ahead:
     """A source of which some images were read."""
 
     source: Source
-    held: dict[Place, bytes | BadImage | OSError]
+    held: dict[Location, bytes | BadImage | OSError]
 
     @property
     def root(self) -> str:
@@ -152,7 +152,7 @@ class _Ahead:
 
     def read(self, ref: ImageRef, most_bytes: int) -> bytes:
         """What was read, or what went wrong."""
-        found = self.held.get(ref.place) if ref.place is not None else None
+        found = self.held.get(ref.location) if ref.location is not None else None
         if found is None:
             return self.source.read(ref, most_bytes)
         if isinstance(found, bytes):
@@ -161,7 +161,7 @@ class _Ahead:
 
 
 def _start_of(ref: ImageRef) -> tuple[str, int]:
-    return (ref.place.file, ref.place.start) if ref.place is not None else ("", 0)
+    return (ref.location.file, ref.location.start) if ref.location is not None else ("", 0)
 
 
 def _goes_back(refs: Sequence[ImageRef]) -> bool:

@@ -19,8 +19,8 @@ from image_pipeline.components.json_text import parse_json
 from image_pipeline.components.sources.file_names import find_matching
 from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.references import ImageRef
-from image_pipeline.components.sources.rows import LOST, NAME, HeldImage, Row
-from image_pipeline.components.sources.source_kinds import Asked, SourceKind, read_place
+from image_pipeline.components.sources.rows import LOST, NAME, EmbeddedImage, Row
+from image_pipeline.components.sources.source_kinds import Asked, SourceKind, read_location
 
 IMAGE = "image"
 """The column of the sample's image, which is called as its member."""
@@ -94,9 +94,9 @@ def _make_cells(sample: list[ImageRef]) -> dict[str, Any]:
             cells = _read_object(ref) | cells
         elif ending in _TEXTS:
             cells[ending[1:]] = _read_text(ref).strip()
-        elif f".{ending.split('.')[-1]}" in IMAGE_ENDINGS and ref.place is not None:
-            is_first = ending in IMAGE_ENDINGS and not isinstance(cells.get(IMAGE), HeldImage)
-            held = HeldImage(ref.place, ref.size_bytes, ref.modified_ns)
+        elif f".{ending.split('.')[-1]}" in IMAGE_ENDINGS and ref.location is not None:
+            is_first = ending in IMAGE_ENDINGS and not isinstance(cells.get(IMAGE), EmbeddedImage)
+            held = EmbeddedImage(ref.location, ref.size_bytes, ref.modified_ns)
             cells |= {IMAGE: held, NAME: ref.path} if is_first else {ending[1:]: held}
     return cells
 
@@ -105,7 +105,7 @@ def _read_text(ref: ImageRef) -> str:
     if ref.size_bytes > _MOST_BYTES:
         raise _Damaged(f"{ref.path!r} has {ref.size_bytes} bytes; a text may have {_MOST_BYTES}")
     try:
-        return os.fsdecode(read_place(ref, ref.size_bytes))
+        return os.fsdecode(read_location(ref, ref.size_bytes))
     except (BadImage, OSError) as error:
         raise _Damaged(f"{ref.path!r} cannot be read: {error}") from error
 

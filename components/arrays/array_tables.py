@@ -23,7 +23,7 @@ from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.messages import suggest
 from image_pipeline.components.sources.file_names import name_of, split_of
 from image_pipeline.components.sources.folder import leads_out
-from image_pipeline.components.sources.rows import HeldImage, Place, Row, check_rows
+from image_pipeline.components.sources.rows import EmbeddedImage, Location, Row, check_rows
 from image_pipeline.components.sources.source_kinds import SourceKind
 
 _ROWS_AT_ONCE = 4096
@@ -52,7 +52,7 @@ def read_array_rows(path: str, columns: Mapping[str, str | None]) -> Iterator[Ro
       columns: the arrays that are asked for, by what they are.
 
     Yields:
-      A row for each image, numbered from 0; first of its cells is the image, a `HeldImage`.
+      A row for each image, numbered from 0; first of its cells is the image, a `EmbeddedImage`.
 
     Raises:
       FileNotFoundError: if there is no such file.
@@ -222,10 +222,10 @@ def _find_reader(array: StoredArray, are_tags: bool) -> _ReadCells | None:
 
 def _read_images(
     array: StoredArray, modified_ns: int, start: int, stop: int
-) -> list[HeldImage | None]:
+) -> list[EmbeddedImage | None]:
     path, name = array.path, array.name
     return [
-        HeldImage(Place(path, "array", row, 1, name), size, modified_ns)
+        EmbeddedImage(Location(path, "array", row, 1, name), size, modified_ns)
         for row, size in enumerate(array.count_bytes(start, stop), start)
     ]
 
@@ -391,5 +391,5 @@ ARRAYS = SourceKind(
     endings=tuple(OPENERS),
     rows=read_array_rows,
     reads_asked=True,
-    places={"array": read_row},
+    locations={"array": read_row},
 )

@@ -17,8 +17,8 @@ from image_pipeline.components.dataset.stored import StoredImage
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import UNSUPPORTED, BadImage
 from image_pipeline.components.sources.references import ImageRef
-from image_pipeline.components.sources.rows import Place
-from image_pipeline.components.sources.source_kinds import read_place
+from image_pipeline.components.sources.rows import Location
+from image_pipeline.components.sources.source_kinds import read_location
 
 _MARK = b"\0in place\0"
 
@@ -34,13 +34,13 @@ def make_reference(ref: ImageRef, data: bytes, encoded: bytes) -> bytes:
     Raises:
       BadImage: if it would be stored as anything else.
     """
-    if ref.place is None:
+    if ref.location is None:
         message = "ingest.in_place needs images in a file of arrays or an archive; this is a file"
         raise BadImage(UNSUPPORTED, message)
     if not encoded or not data.endswith(encoded):
         message = "ingest.in_place needs pixels as they are to be stored, but it would be converted"
         raise BadImage(UNSUPPORTED, message)
-    place = dataclasses.replace(ref.place, file=files.make_absolute(ref.place.file))
+    place = dataclasses.replace(ref.location, file=files.make_absolute(ref.location.file))
     said = [*dataclasses.astuple(place), ref.size_bytes, ref.modified_ns]
     reference = _MARK + json.dumps([*said, len(data) - len(encoded)]).encode()
     return reference + b" " * (len(reference) == len(encoded))
@@ -64,7 +64,7 @@ def fetch(image: StoredImage) -> StoredImage:
     ref, start = found
     _check_unchanged(ref)
     try:
-        data = read_place(ref, ref.size_bytes)
+        data = read_location(ref, ref.size_bytes)
     except BadImage as error:
         raise ValueError(error.message) from error
     return image._replace(encoded=memoryview(data)[start:])
@@ -91,12 +91,12 @@ def _read_reference(image: StoredImage) -> tuple[ImageRef, int] | None:
     if image.is_raw and len(encoded) == math.prod(sides) * np.dtype(image.dtype).itemsize:
         return None  # Pixels that happen to begin so.
     *place, size_bytes, modified_ns, start = json.loads(str(encoded[len(_MARK) :], "ascii"))
-    return ImageRef("", size_bytes, modified_ns, place=Place(*place)), start
+    return ImageRef("", size_bytes, modified_ns, location=Location(*place)), start
 
 
 def _check_unchanged(ref: ImageRef) -> None:
-    assert ref.place is not None
-    path, modified_ns = ref.place.file, ref.modified_ns
+    assert ref.location is not None
+    path, modified_ns = ref.location.file, ref.modified_ns
     try:
         # A file is looked at each time, in 2 µs: it may be changed while it is read.
         is_folder = files.is_local(path) and os.path.isdir(path)

@@ -18,8 +18,8 @@ from image_pipeline.components.generators.generator_items import encode_record
 from image_pipeline.components.generators.generator_worker import END, FAILED, WRONG, Failure
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
-from image_pipeline.components.sources.references import ImageRef, Said
-from image_pipeline.components.sources.rows import HeldImage, Place, Row
+from image_pipeline.components.sources.references import Annotations, ImageRef
+from image_pipeline.components.sources.rows import EmbeddedImage, Location, Row
 from image_pipeline.components.sources.source_kinds import SourceKind
 from image_pipeline.components.tables.column_names import USUAL_OF_HELD, usable_name
 from image_pipeline.components.tables.table import Table, check_bad_row
@@ -49,7 +49,7 @@ class Items:
 
     root: str
     refs: Sequence[ImageRef]
-    images: Mapping[Place, bytes]
+    images: Mapping[Location, bytes]
 
     def list(self) -> Iterator[ImageRef]:
         """Lists the items."""
@@ -57,9 +57,9 @@ class Items:
 
     def read(self, ref: ImageRef, most_bytes: int) -> bytes:
         """Reads an item's image, or its mask; see `Source.read`."""
-        if ref.place is None:
+        if ref.location is None:
             raise BadImage("bad_row", "its image must be an array or the bytes of a file")
-        return self.images[ref.place][:most_bytes]
+        return self.images[ref.location][:most_bytes]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,8 +96,8 @@ class Generator:
         """Lists the shards; see `items` for what they hold."""
         of, version = self.options.shards, self.version
         for shard in range(of):
-            place = Place(self.root, _KIND, shard, of, version)
-            yield ImageRef(self._name(shard), 0, 0, place=place)
+            place = Location(self.root, _KIND, shard, of, version)
+            yield ImageRef(self._name(shard), 0, 0, location=place)
 
     def read(self, ref: ImageRef, most_bytes: int) -> bytes:
         """No item can be read on its own."""
@@ -116,13 +116,13 @@ class Generator:
           UserError: if a process dies, or an item does not come in time; if a generator raises, or
             an item is none and `bad_rows` is "error".
         """
-        numbers = [ref.place.start for ref in shards if ref.place is not None]
+        numbers = [ref.location.start for ref in shards if ref.location is not None]
         table = Table(self.root, self.table)
         with contextlib.closing(self._run(numbers, most_items)) as found:
             for sent in found:
                 if sent.kind == END:
                     continue
-                images: dict[Place, bytes] = {}
+                images: dict[Location, bytes] = {}
                 if sent.kind == FAILED:
                     ref = self._judge_failure(sent)
                 else:
@@ -137,7 +137,7 @@ class Generator:
     def first_items(self) -> Items:
         """The first items of each shard, some 32 together; raises as `items` does."""
         refs: list[ImageRef] = []
-        images: dict[Place, bytes] = {}
+        images: dict[Location, bytes] = {}
         for ref, item in self.items(self.list(), -(-_SAMPLE // self.options.shards)):
             refs.append(ref)
             images.update(item.images)
@@ -186,30 +186,30 @@ class Generator:
     def _place(self, sent: "Sent") -> str:
         return f"{self._name(sent.shard)}:{sent.item}"
 
-    def _row(self, sent: "Sent") -> tuple[Row, dict[Place, bytes]]:
+    def _row(self, sent: "Sent") -> tuple[Row, dict[Location, bytes]]:
         """An item as a row, and the images that it holds."""
         if sent.kind == WRONG:
             return Row(sent.item, {}, sent.body), {}
         cells, pieces = sent.body
-        images: dict[Place, bytes] = {}
+        images: dict[Location, bytes] = {}
         for name, each in pieces.items():
-            place = Place(self.root, "item", sent.shard, sent.item, name)
+            place = Location(self.root, "item", sent.shard, sent.item, name)
             images[place] = b"".join(each)
-            cells[name] = HeldImage(place, len(images[place]))
+            cells[name] = EmbeddedImage(place, len(images[place]))
         return Row(sent.item, cells), images
 
     def _find_problem(self, row: Row) -> str | None:
         """What of an item does not fit the columns that the first items had."""
         columns = self.table.columns
         image = columns.get("image")
-        if image is not None and not isinstance(row.cells.get(image), HeldImage):
+        if image is not None and not isinstance(row.cells.get(image), EmbeddedImage):
             found = type(row.cells.get(image)).__name__ if image in row.cells else "nothing"
             return f"{image!r} must be an array of two or more dimensions, or bytes, got {found}"
         if isinstance(row.cells.get(columns.get("path") or ""), list | dict):
             return f"{columns['path']!r} must be one name"
         for name, cell in row.cells.items():
             is_known = name in columns.values() or {name, usable_name(name)}.intersection(columns)
-            if not is_known and cell not in (None, "") and not isinstance(cell, HeldImage):
+            if not is_known and cell not in (None, "") and not isinstance(cell, EmbeddedImage):
                 return (
                     f"{name!r} is no column of the first items; name it by ingest.columns="
                     f"{{{usable_name(name)}: {name}}}, or leave it out by null"
@@ -223,7 +223,7 @@ class Generator:
         place = self._place(sent)
         message = f"{place}: {_tell(sent.body)}; the rest of this shard is missing"
         name = f"{self._name(sent.shard)}/{sent.item:08d}"
-        return ImageRef(name, 0, 0, GENERATOR_FAILED, message, Said(place))
+        return ImageRef(name, 0, 0, GENERATOR_FAILED, message, Annotations(place))
 
     def _failed(self, sent: "Sent") -> UserError:
         return UserError(

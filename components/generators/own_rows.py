@@ -14,8 +14,8 @@ from image_pipeline.components.generators.generator_items import plain_cell, tel
 from image_pipeline.components.generators.generator_worker import WrongItem
 from image_pipeline.components.messages import show
 from image_pipeline.components.sources.own_source import OwnObject, explain_wrong
-from image_pipeline.components.sources.references import ImageRef, Said
-from image_pipeline.components.sources.rows import NAME, HeldImage, Place, Row
+from image_pipeline.components.sources.references import Annotations, ImageRef
+from image_pipeline.components.sources.rows import NAME, EmbeddedImage, Location, Row
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind
 from image_pipeline.components.tables.table import Table
 
@@ -53,7 +53,7 @@ def _make_row(root: str, number: int, cells: Mapping[str, Any], of_images: list[
         told = {plain_cell(name, name): plain_cell(name, cells[name]) for name in others}
     except WrongItem as error:
         return Row(number, {}, str(error))
-    named = {NAME: held[of_images[0]].place.inside} if of_images[0] in held else {}
+    named = {NAME: held[of_images[0]].location.inside} if of_images[0] in held else {}
     return Row(number, {**named, **told, **held})
 
 
@@ -62,7 +62,7 @@ def _is_left_out(cell: Any) -> bool:
     return cell is None or (isinstance(cell, str) and not cell)
 
 
-def _hold(root: str, number: int, name: str, cell: Any) -> HeldImage:
+def _hold(root: str, number: int, name: str, cell: Any) -> EmbeddedImage:
     """An image or a mask; raises WrongItem if a cell is none."""
     ref = ImageRef(cell, 0, 0) if isinstance(cell, str) else cell
     if not isinstance(ref, ImageRef):
@@ -72,8 +72,8 @@ def _hold(root: str, number: int, name: str, cell: Any) -> HeldImage:
         )
     if wrong := explain_wrong(ref):
         raise WrongItem(f"{name!r} must have {wrong}")
-    place = Place(root, _KIND, number, 1, plain_cell(name, ref.path))
-    return HeldImage(place, ref.size_bytes, ref.modified_ns)
+    place = Location(root, _KIND, number, 1, plain_cell(name, ref.path))
+    return EmbeddedImage(place, ref.size_bytes, ref.modified_ns)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,17 +83,17 @@ class OwnRows(Table):
     def reference(self, place: str, split: str | None, row: Row) -> ImageRef:
         """The image of a row, see `Table.reference`; its mask has a name of its own."""
         ref = super().reference(place, split, row)
-        if ref.mask is None or ref.mask.place is None:
+        if ref.mask is None or ref.mask.location is None:
             return ref
-        mask = dataclasses.replace(ref.mask, path=ref.mask.place.inside)
+        mask = dataclasses.replace(ref.mask, path=ref.mask.location.inside)
         return dataclasses.replace(ref, mask=mask)
 
     def read(self, ref: ImageRef, most_bytes: int) -> bytes:
         """The bytes of the user's `read(name, most_bytes)`; see `Source.read`."""
-        assert ref.place is not None  # Rows name nothing else.
-        return _open(self.path).read(ref.place.inside, most_bytes)
+        assert ref.location is not None  # Rows name nothing else.
+        return _open(self.path).read(ref.location.inside, most_bytes)
 
-    def _look_up(self, path: str, said: Said) -> ImageRef:
+    def _look_up(self, path: str, said: Annotations) -> ImageRef:
         """A path in a cell that is called otherwise is no name that `read` is asked for."""
         column = self.options.columns["image"]
         message = f"{said.row}: the name that read() takes must be called 'image', not {column!r}"

@@ -6,7 +6,7 @@ from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.labels.kinds import MASKS
 from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES
 from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
-from image_pipeline.components.sources.rows import HeldImage
+from image_pipeline.components.sources.rows import EmbeddedImage
 from image_pipeline.components.sources.source_kinds import (
     SourceKind,
     kind_of,
@@ -90,7 +90,9 @@ def _complete_generator(images: str, options: IngestOptions) -> IngestOptions:
     sample = list(open_generator(images, options).sample())
     options = table_columns.complete_options(images, options, sample)
     columns = options.columns
-    if not any(isinstance(row.cells.get(columns["image"] or ""), HeldImage) for _, row in sample):
+    if not any(
+        isinstance(row.cells.get(columns["image"] or ""), EmbeddedImage) for _, row in sample
+    ):
         raise UserError(
             f"The first items of {images} have no image; their {columns['image']!r} must be an "
             "array of two or more dimensions, or the bytes of an image file."

@@ -99,7 +99,7 @@ def _count(listing: Listing) -> Iterator[ImageRef]:
             listing.paths_outside = min(paths), max(paths)
         listing.usable += ref.problem is None
         listing.first_problem = listing.first_problem or ref.message
-        may_be_image = ref.said is not None or not names_other_kind(ref.path, with_sounds)
+        may_be_image = ref.annotations is not None or not names_other_kind(ref.path, with_sounds)
         if listing.kind.lists_images and may_be_image and not ref.problem:
             classes.update(names_of(ref, options))
         yield ref

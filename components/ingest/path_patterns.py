@@ -11,8 +11,8 @@ from image_pipeline.components.sources.references import ImageRef
 
 def path_of(ref: ImageRef) -> str:
     """The path that says what an image is: its own, or that of the video whose frame it is."""
-    is_frame = ref.place is not None and ref.place.kind == FRAME
-    return ref.place.file if ref.place is not None and is_frame else ref.path
+    is_frame = ref.location is not None and ref.location.kind == FRAME
+    return ref.location.file if ref.location is not None and is_frame else ref.path
 
 
 def match_pattern(pattern: str | None, group: str, path: str) -> str | None:
@@ -25,8 +25,8 @@ def label_of(ref: ImageRef, options: IngestOptions) -> str | None:
     """An image's class; "" where the images have no labels, None where none is named."""
     if "label" in options.further_types:
         return ""  # Tags or a value, which are no class.
-    if ref.said is not None and ref.said.label is not None:
-        return ref.said.label or None
+    if ref.annotations is not None and ref.annotations.label is not None:
+        return ref.annotations.label or None
     pattern = options.path_label_pattern
     if pattern is None:
         return ""
@@ -36,9 +36,9 @@ def label_of(ref: ImageRef, options: IngestOptions) -> str | None:
 def find_tags(ref: ImageRef, options: IngestOptions) -> list[str] | None:
     """An image's tags; None where labels are classes or values."""
     types = options.further_types
-    if types.get("label") != "strings" or ref.said is None:
+    if types.get("label") != "strings" or ref.annotations is None:
         return None
-    return ref.said.further[order_names(types).index("label")]  # type: ignore[return-value]
+    return ref.annotations.further[order_names(types).index("label")]  # type: ignore[return-value]
 
 
 def names_of(ref: ImageRef, options: IngestOptions) -> list[str]:
@@ -51,8 +51,8 @@ def names_of(ref: ImageRef, options: IngestOptions) -> list[str]:
 def group_of(ref: ImageRef, options: IngestOptions) -> str | None:
     """The group that an image belongs to, a frame to its video; None where none is named."""
     path = path_of(ref)
-    if ref.said is not None and ref.said.group is not None:
-        named = ref.said.group or None
+    if ref.annotations is not None and ref.annotations.group is not None:
+        named = ref.annotations.group or None
     else:
         named = _printable(match_pattern(options.group_pattern, "group", path))
     return _printable(path) if named is None and path != ref.path else named
@@ -60,8 +60,8 @@ def group_of(ref: ImageRef, options: IngestOptions) -> str | None:
 
 def split_of(ref: ImageRef, options: IngestOptions) -> str | None:
     """The split that an image is to be in, None where none is named."""
-    if ref.said is not None and ref.said.split is not None:
-        named = ref.said.split or None
+    if ref.annotations is not None and ref.annotations.split is not None:
+        named = ref.annotations.split or None
     else:
         named = match_pattern(options.split_pattern, "split", path_of(ref))
     return None if named is None else options.split_names.get(named, named)

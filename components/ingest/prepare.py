@@ -84,7 +84,7 @@ def prepare_chunk(
 
 def _may_be_repaired(chunk: Chunk, done: PreparedChunk) -> bool:
     """Whether unusable files may have changed unseen: those of a table behind URIs."""
-    is_seen = all(ref.said is None or ref.modified_ns or ref.problem for ref in chunk.refs)
+    is_seen = all(ref.annotations is None or ref.modified_ns or ref.problem for ref in chunk.refs)
     return not is_seen and done.bad > 0
 
 

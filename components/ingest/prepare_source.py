@@ -78,7 +78,7 @@ def prepare_data(
         stored = make_reference(ref, data, image.encoded) if options.in_place else image.encoded
         fitted = _fit_label(ref, mask, image, options)
     except BadImage as error:
-        if ref.said is not None and error.reason in _OF_ROWS:
+        if ref.annotations is not None and error.reason in _OF_ROWS:
             check_bad_row(error.message, options)
         _keep_copy(row, data, work_dir)
         return row | {"reason": error.reason, "message": error.message}, b""
@@ -87,8 +87,8 @@ def prepare_data(
     row |= _image_columns(image)
     row["notes"] += fitted.notes
     if fitted.features:
-        assert ref.said is not None
-        row["further"] = json.dumps([*ref.said.further[:-1], *fitted.features])
+        assert ref.annotations is not None
+        row["further"] = json.dumps([*ref.annotations.further[:-1], *fitted.features])
     return {**row, **fitted.row}, fitted.stored + stored
 
 
@@ -99,12 +99,16 @@ def _fit_label(
     kind = options.label_kind
     if kind is MASKS:
         return _fit_mask(ref, mask, image, options)
-    said = ref.said.further[-1] if ref.said is not None and ref.said.further else None
+    said = (
+        ref.annotations.further[-1]
+        if ref.annotations is not None and ref.annotations.further
+        else None
+    )
     try:
         return kind.fit(said, image, options.boxes)
     except BadImage as error:
-        assert ref.said is not None
-        raise BadImage(error.reason, f"{ref.said.row}: {error.message}") from error
+        assert ref.annotations is not None
+        raise BadImage(error.reason, f"{ref.annotations.row}: {error.message}") from error
 
 
 def _fit_mask(
@@ -129,8 +133,8 @@ def _fit_mask(
 
 
 def _explain_no_mask(ref: ImageRef, options: IngestOptions) -> str:
-    if ref.said is not None:
-        return f"{ref.said.row}: the column {options.columns.get('mask')!r} is empty"
+    if ref.annotations is not None:
+        return f"{ref.annotations.row}: the column {options.columns.get('mask')!r} is empty"
     assert options.masks is not None
     images, masks = options.masks.images or "", options.masks.masks
     if match_template(images, ref.path) is None:
@@ -146,17 +150,17 @@ def columns_of(ref: ImageRef, options: IngestOptions) -> dict[str, Any]:
         "group": group_of(ref, options),
         "forced_split": split_of(ref, options),
     }
-    if ref.said is not None and ref.said.further:
-        columns["further"] = json.dumps(ref.said.further)
+    if ref.annotations is not None and ref.annotations.further:
+        columns["further"] = json.dumps(ref.annotations.further)
     return columns
 
 
 def _check_places(row: dict, ref: ImageRef, options: IngestOptions) -> None:
     """Checks that the path names a label, and that a split it names exists."""
-    at = "" if ref.said is None else f"{ref.said.row}: "
+    at = "" if ref.annotations is None else f"{ref.annotations.row}: "
     if row["label"] is None:
         missing = f"the path does not match label_pattern {options.label_pattern!r}"
-        if ref.said is not None and ref.said.label is not None:
+        if ref.annotations is not None and ref.annotations.label is not None:
             missing = f"{at}the column {options.columns['label']!r} is empty"
         raise BadImage("no_label", missing)
     labels = [row["label"]] if (tags := find_tags(ref, options)) is None else tags

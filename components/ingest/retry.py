@@ -176,7 +176,11 @@ def _find_named(
     Adds to `met` which of the names there are.
     """
     for ref in source.list():
-        called = [ref.path, ref.said.row if ref.said else "", ref.mask.path if ref.mask else ""]
+        called = [
+            ref.path,
+            ref.annotations.row if ref.annotations else "",
+            ref.mask.path if ref.mask else "",
+        ]
         own = names.intersection(filter(None, called))
         if own and decode_name(ref.path) not in stored:
             met.update(own)
@@ -190,11 +194,11 @@ def _check_cut(refs: Iterable[ImageRef], cut: set[str], images_dir: str) -> Iter
       UserError: if one did: no list names the rows behind it.
     """
     for ref in refs:
-        if ref.problem is None and ref.said is not None and ref.said.row in cut:
+        if ref.problem is None and ref.annotations is not None and ref.annotations.row in cut:
             raise UserError(
-                f"{images_dir!r} goes on behind {ref.said.row} now, where it ended before, and may "
-                "hold images that no list has: run ingest again, with --replace (from Python: "
-                "replace=True)."
+                f"{images_dir!r} goes on behind {ref.annotations.row} now, where it ended before, "
+                "and may hold images that no list has: run ingest again, with --replace (from "
+                "Python: replace=True)."
             )
         yield ref
 

@@ -232,7 +232,7 @@ def _restore_duplicates(
         ref = said.get(line.path, ImageRef(line.path, 0, 0))
         original = originals[os.fsencode(line.original)]
         row = original | columns_of(ref, options)
-        if options.label_kind is BOXES and ref.said is not None:
+        if options.label_kind is BOXES and ref.annotations is not None:
             row["further"] = _take_boxes(row["further"], original["further"])
         row["label"] = line.label
         restored.append(row | {"record_id": record.make_record_id(row["sha256"], row["path"])})

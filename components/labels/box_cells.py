@@ -1,4 +1,4 @@
-"""A cell of boxes, in the ways that people write it, to `SaidBox`es."""
+"""A cell of boxes, in the ways that people write it, to `BoxAnnotation`es."""
 
 import json
 import sys
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from image_pipeline.components.json_text import parse_json
-from image_pipeline.components.labels.boxes import SaidBox
+from image_pipeline.components.labels.boxes import BoxAnnotation
 from image_pipeline.components.names import decode_name
 
 SIZE, BOXES, CLASSES, IDS, FORMAT = "size", "boxes", "classes", "ids", "format"
@@ -28,7 +28,7 @@ class StatedBoxes(dict[str, Any]):
     """
 
 
-def read_boxes(cell: Any) -> tuple[list[int], list[SaidBox]]:
+def read_boxes(cell: Any) -> tuple[list[int], list[BoxAnnotation]]:
     """Reads a cell.
 
     Args:
@@ -80,7 +80,7 @@ def _transpose(lists: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [dict(zip(kept, values, strict=True)) for values in zip(*kept.values(), strict=True)]
 
 
-def _read_one(box: Any) -> SaidBox:
+def _read_one(box: Any) -> BoxAnnotation:
     if isinstance(box, Mapping):
         numbers, name = _first(box, _NUMBERS), _first(box, _NAMES)
         crowd = _first(box, _CROWD)
@@ -97,7 +97,7 @@ def _read_one(box: Any) -> SaidBox:
     if crowd not in (None, 0, 1):
         raise ValueError(f"{crowd!r} does not tell whether a box is a crowd: 0 or 1 does")
     left, top, right, bottom = map(float, numbers)
-    return SaidBox((left, top, right, bottom), decode_name(str(name).strip()), bool(crowd))
+    return BoxAnnotation((left, top, right, bottom), decode_name(str(name).strip()), bool(crowd))
 
 
 def _are_numbers(numbers: Any) -> bool:

@@ -89,7 +89,7 @@ class BoxOptions(Options):
         return classes
 
 
-class SaidBox(NamedTuple):
+class BoxAnnotation(NamedTuple):
     """A box as a table has it: four numbers, see `BoxOptions.format`; its class; and its crowd.
 
     A crowd is a box around several objects that nobody told apart.
@@ -101,7 +101,7 @@ class SaidBox(NamedTuple):
 
 
 def prepare_boxes(
-    said: Sequence[SaidBox],
+    said: Sequence[BoxAnnotation],
     stated_size: Sequence[int],
     image: PreparedImage,
     options: BoxOptions,
@@ -197,7 +197,7 @@ def _turn(sides: Sequence[float], orientation: int) -> tuple[float, float, float
 
 
 def _find_problem(
-    sides: Sequence[float], upright: Sequence[float], box: SaidBox, ids: dict[str, int]
+    sides: Sequence[float], upright: Sequence[float], box: BoxAnnotation, ids: dict[str, int]
 ) -> str | None:
     """Why a box cannot be stored, after what it is called; None if it can.
 
@@ -227,7 +227,7 @@ def _is_cut(sides: Sequence[float], inside: Sequence[float], size: tuple[int, in
     return max(cut) > 0.5
 
 
-def _describe(box: SaidBox) -> str:
+def _describe(box: BoxAnnotation) -> str:
     numbers: Any = [round(number, 3) for number in box.numbers]
     return f"{box.name} {numbers}"
 

@@ -26,8 +26,8 @@ _BLOCKS = 3  # that are held of a file: threads read rows that lie near each oth
 
 def read_parquet_cell(ref: ImageRef, wanted: int) -> bytes:
     """Reads a cell of a Parquet file; see `places.Reader`. All of it: its size was a guess."""
-    assert ref.place is not None
-    place = ref.place
+    assert ref.location is not None
+    place = ref.location
     try:
         column = _open_column(place.file, place.inside, ref.modified_ns)
     except pa.ArrowException as error:  # It was another file when it was listed.
@@ -40,14 +40,14 @@ def read_parquet_cell(ref: ImageRef, wanted: int) -> bytes:
 
 def read_arrow_cell(ref: ImageRef, wanted: int) -> bytes:
     """Reads a cell of an Arrow file; see `places.Reader`."""
-    assert ref.place is not None
+    assert ref.location is not None
     try:
-        table = open_arrow(ref.place.file)
-        name, below = split_column(ref.place.inside, table.schema)
-        cell = table[name][ref.place.start]
+        table = open_arrow(ref.location.file)
+        name, below = split_column(ref.location.inside, table.schema)
+        cell = table[name][ref.location.start]
     except (pa.ArrowException, LookupError) as error:  # It was another file when it was listed.
-        raise _bad_part(ref.place.file, error) from error
-    return _to_bytes(cell[below] if below else cell, ref.place.file)[:wanted]
+        raise _bad_part(ref.location.file, error) from error
+    return _to_bytes(cell[below] if below else cell, ref.location.file)[:wanted]
 
 
 def _bad_part(path: str, error: Exception) -> BadImage:

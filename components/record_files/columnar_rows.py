@@ -33,8 +33,8 @@ from image_pipeline.components.sources.file_names import Files
 from image_pipeline.components.sources.folder import leads_out
 from image_pipeline.components.sources.rows import (
     NAME,
-    HeldImage,
-    Place,
+    EmbeddedImage,
+    Location,
     Row,
     Unusable,
     check_rows,
@@ -180,10 +180,10 @@ def _bytes_of(batch: pa.RecordBatch, inside: str) -> pa.Array:
 
 def _hold(
     path: str, kind: str, inside: str, start: int, modified_ns: int, sizes: Sequence[int | None]
-) -> Iterator[HeldImage | None]:
+) -> Iterator[EmbeddedImage | None]:
     for row, size in enumerate(sizes, start):
-        place = Place(path, kind, row, 1, inside)
-        yield None if size is None else HeldImage(place, size, modified_ns)
+        place = Location(path, kind, row, 1, inside)
+        yield None if size is None else EmbeddedImage(place, size, modified_ns)
 
 
 def _read_others(parquet: pq.ParquetFile, group: int, found: Columns, count: int) -> _Cells:
@@ -216,7 +216,7 @@ def _leave_out(batch: pa.RecordBatch, found: Columns) -> _Cells:
 
 def _join(
     rows: _Cells,
-    images: Mapping[str, Iterator[HeldImage | None]],
+    images: Mapping[str, Iterator[EmbeddedImage | None]],
     found: Columns,
     start: int,
     features: Mapping[str, Any],
@@ -360,12 +360,12 @@ PARQUET = SourceKind(
     endings=(".parquet", ".pq"),
     fills_folders=True,
     rows=read_parquet,
-    places={"parquet": read_parquet_cell},
+    locations={"parquet": read_parquet_cell},
 )
 ARROW = SourceKind(
     name="a table of Arrow files",
     endings=(".arrow", ".feather"),
     fills_folders=True,
     rows=read_arrow,
-    places={"arrow": read_arrow_cell},
+    locations={"arrow": read_arrow_cell},
 )

@@ -24,7 +24,7 @@ from image_pipeline.components.record_files.examples import (
     read_varint,
 )
 from image_pipeline.components.sources.references import ImageRef
-from image_pipeline.components.sources.rows import Place
+from image_pipeline.components.sources.rows import Location
 
 _KIND = "record"
 # By `image/format`, of arrays that are stored as their bytes; the lowest byte is the first.
@@ -153,7 +153,7 @@ def _fit(pixels: Pixels, at: int, end: int) -> Found | None:
 
 def make_place(
     path: str, packing: str, start: int, length: int, around: tuple[int, int], pixels: Pixels | None
-) -> Place:
+) -> Location:
     """The place of bytes in a record.
 
     Args:
@@ -168,13 +168,13 @@ def make_place(
     if pixels is not None:
         inside += [pixels.dtype, "x".join(map(str, pixels.shape))]
     kind = f"{_KIND}_{packing}" if packing else _KIND
-    return Place(path, kind, start, length, " ".join(inside))
+    return Location(path, kind, start, length, " ".join(inside))
 
 
 def read_image(ref: ImageRef, wanted: int) -> bytes:
     """Reads an image in a record; see `places.Reader`."""
-    assert ref.place is not None
-    place = ref.place
+    assert ref.location is not None
+    place = ref.location
     (before, after), pixels = _parse(place)
     header = b"" if pixels is None else pixels.header
     if wanted < ref.size_bytes:
@@ -190,14 +190,14 @@ def read_image(ref: ImageRef, wanted: int) -> bytes:
 
 
 def _read(ref: ImageRef, start: int, size: int) -> bytes:
-    assert ref.place is not None
-    packing = ref.place.kind.removeprefix(_KIND).lstrip("_")
+    assert ref.location is not None
+    packing = ref.location.kind.removeprefix(_KIND).lstrip("_")
     if not packing:
         return read_range(ref, start, size)
-    return open_packed(ref.place.file, packing, ref.modified_ns).pread(size, start)
+    return open_packed(ref.location.file, packing, ref.modified_ns).pread(size, start)
 
 
-def _parse(place: Place) -> tuple[tuple[int, int], Pixels | None]:
+def _parse(place: Location) -> tuple[tuple[int, int], Pixels | None]:
     around, *rest = place.inside.split()
     before, after = map(int, around.split("+"))
     if not rest:

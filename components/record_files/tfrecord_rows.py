@@ -33,7 +33,7 @@ from image_pipeline.components.sources.file_names import (
     find_matching,
     is_folder,
 )
-from image_pipeline.components.sources.rows import BOX_COLUMN, HeldImage, Row, Unusable, is_text
+from image_pipeline.components.sources.rows import BOX_COLUMN, EmbeddedImage, Row, Unusable, is_text
 from image_pipeline.components.sources.source_kinds import (
     Asked,
     SourceKind,
@@ -156,7 +156,7 @@ class _Reader:
 
     def _hold(
         self, features: Mapping[str, Feature], feature: Feature, frame: Frame
-    ) -> HeldImage | Unusable | None:
+    ) -> EmbeddedImage | Unusable | None:
         """The image where it is; None for nothing."""
         if not _size_of(feature):
             return None
@@ -171,7 +171,7 @@ class _Reader:
             return Unusable(_BESIDE.format(sum(around)))
         start = frame.start + around[0]
         place = make_place(self._path, self._packing, start, end - at, around, pixels)
-        return HeldImage(place, end - at + header_bytes, self._modified_ns)
+        return EmbeddedImage(place, end - at + header_bytes, self._modified_ns)
 
 
 def _size_of(feature: Feature) -> int:
@@ -252,7 +252,7 @@ TFRECORD = SourceKind(
     fills_folders=True,
     files=_list_files,
     rows=read_examples,
-    places=dict.fromkeys(("record", "record_gzip", "record_zlib"), read_image),
+    locations=dict.fromkeys(("record", "record_gzip", "record_zlib"), read_image),
 )
 INGESTED = SourceKind(
     name="a data set that was ingested",

@@ -13,12 +13,14 @@ from image_pipeline.components.labels.box_cells import (
     StatedBoxes,
     read_boxes,
 )
-from image_pipeline.components.labels.boxes import SaidBox
+from image_pipeline.components.labels.boxes import BoxAnnotation
 from image_pipeline.components.messages import show
 from image_pipeline.components.names import decode_name
-from image_pipeline.components.sources.rows import HeldImage, Unusable
+from image_pipeline.components.sources.rows import EmbeddedImage, Unusable
 
-Value = int | float | str | list[int] | list[float] | list[str] | tuple[list[int], list[SaidBox]]
+Value = (
+    int | float | str | list[int] | list[float] | list[str] | tuple[list[int], list[BoxAnnotation]]
+)
 
 _WIDTH = {"int": 0, "float": 1, "string": 2}
 # A number with a leading zero is a name, such as a postcode.
@@ -186,9 +188,9 @@ class ImageGuess(TypeGuess):
 
         One that is unusable is the row's problem.
         """
-        if not is_empty(value) and not isinstance(value, HeldImage | Unusable):
+        if not is_empty(value) and not isinstance(value, EmbeddedImage | Unusable):
             raise ValueError("some cells are images, others are not")
-        self.is_whole |= isinstance(value, HeldImage)
+        self.is_whole |= isinstance(value, EmbeddedImage)
         if isinstance(value, Unusable):
             self.why = self.why or value.why
 

@@ -42,7 +42,7 @@ class Folder:
         path = locate(self.root, ref.path)
         # What a row names is not even opened outside; what the folder lists is in it, unless a link
         # was changed since, which shows once it is open.
-        if ref.said is not None or not files.is_local(path):
+        if ref.annotations is not None or not files.is_local(path):
             path = find_below(self.root, ref.path, self.follow_links)
         if not files.is_local(path):
             # Whole files in one request: of an empty one, a store gives no range.

@@ -22,7 +22,7 @@ from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.sources.folder import find_below
 from image_pipeline.components.sources.options import VideoOptions
 from image_pipeline.components.sources.references import ImageRef, Source
-from image_pipeline.components.sources.rows import FREE_ROWS, Place
+from image_pipeline.components.sources.rows import FREE_ROWS, Location
 
 if TYPE_CHECKING:
     from image_pipeline.components.sources.video import Video
@@ -58,13 +58,13 @@ class Frames:
 
     def read(self, ref: ImageRef, most_bytes: int) -> bytes:
         """Reads an image, or a frame; see `Source.read`."""
-        if ref.place is None or ref.place.kind != FRAME:
+        if ref.location is None or ref.location.kind != FRAME:
             return self.source.read(ref, most_bytes)
         if most_bytes < ref.size_bytes:
             return np.lib.format.MAGIC_PREFIX  # It is too large, or only its kind is asked for.
         video = _find_video(self, _video_of(ref))
         data = io.BytesIO()
-        np.lib.format.write_array(data, video.read(ref.place.start), (1, 0), allow_pickle=False)
+        np.lib.format.write_array(data, video.read(ref.location.start), (1, 0), allow_pickle=False)
         return data.getvalue()[:most_bytes]
 
     def list_frames(self, ref: ImageRef) -> Iterator[ImageRef]:
@@ -88,13 +88,13 @@ class Frames:
             return
         frame_bytes = _NPY_HEADER + 3 * header.height * header.width
         for number in range(count):
-            place = Place(ref.path, FRAME, number, ref.size_bytes, within=ref.place)
+            place = Location(ref.path, FRAME, number, ref.size_bytes, within=ref.location)
             name = f"{ref.path}/{number:08d}"
-            yield dataclasses.replace(ref, path=name, size_bytes=frame_bytes, place=place)
+            yield dataclasses.replace(ref, path=name, size_bytes=frame_bytes, location=place)
 
     def open_file(self, ref: ImageRef) -> str | BinaryIO:
         """A video's file: a local path, or what is read from a store or an archive."""
-        if ref.place is not None:
+        if ref.location is not None:
             if ref.size_bytes > _MOST_BYTES:
                 message = f"{ref.size_bytes} bytes in an archive; more than {_MOST_BYTES} must"
                 raise BadImage(TOO_LARGE_VIDEO, f"{message} be a file of its own; unpack it")
@@ -105,9 +105,9 @@ class Frames:
 
 def _video_of(ref: ImageRef) -> ImageRef:
     """The file of a frame."""
-    place = ref.place
+    place = ref.location
     assert place is not None
-    return dataclasses.replace(ref, path=place.file, size_bytes=place.length, place=place.within)
+    return dataclasses.replace(ref, path=place.file, size_bytes=place.length, location=place.within)
 
 
 # Few, since each may hold hundreds of megabytes of decoded frames.

@@ -12,14 +12,14 @@ from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import UNSUPPORTED, BadImage
 from image_pipeline.components.messages import describe_error
-from image_pipeline.components.sources.references import ImageRef, Said
+from image_pipeline.components.sources.references import Annotations, ImageRef
 from image_pipeline.components.sources.source_kinds import SourceKind
 
 _PREFIX = "source:"
 _END = object()
 _OF_READ = (UserError, BadImage, OSError)  # The last two quarantine the image.
 # Types of what is listed.
-_OF_REF = {"path": str, "size_bytes": int, "modified_ns": int, "said": Said | None}
+_OF_REF = {"path": str, "size_bytes": int, "modified_ns": int, "annotations": Annotations | None}
 _OF_SAID = {"row": str} | dict.fromkeys(("label", "group", "split"), str | None)
 
 
@@ -131,8 +131,8 @@ def explain_wrong(ref: object) -> str:
     if not isinstance(ref, ImageRef) or not ref.path:
         return f"an ImageRef with a path, but gave {ref!r}"
     fields: list[tuple[Any, str, Any]] = [(ref, name, kind) for name, kind in _OF_REF.items()]
-    if isinstance(ref.said, Said):
-        fields += [(ref.said, name, kind) for name, kind in _OF_SAID.items()]
+    if isinstance(ref.annotations, Annotations):
+        fields += [(ref.annotations, name, kind) for name, kind in _OF_SAID.items()]
     for each, name, kind in fields:
         if not isinstance(value := getattr(each, name), kind):
             return f"{name} as {getattr(kind, '__name__', kind)}, but gave {value!r}"

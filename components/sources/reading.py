@@ -113,7 +113,7 @@ def _check_kind(ref: ImageRef, head: bytes, with_sounds: bool) -> None:
 
     What a table calls an image is never skipped.
     """
-    if ref.said is None and (other := find_other_kind(ref.path, head, with_sounds)):
+    if ref.annotations is None and (other := find_other_kind(ref.path, head, with_sounds)):
         raise SkippedFile(*other)
 
 
@@ -134,8 +134,8 @@ def _read_source(ref: ImageRef, source: Source, limit: int, with_sounds: bool) -
     except files.NotRegularError as error:
         raise BadImage(NOT_A_FILE, _MESSAGES[NOT_A_FILE]) from error
     except FileNotFoundError as error:
-        if ref.said is not None:
-            raise BadImage(MISSING_FILE, f"{ref.said.row}: there is no such file") from error
+        if ref.annotations is not None:
+            raise BadImage(MISSING_FILE, f"{ref.annotations.row}: there is no such file") from error
         raise BadImage("vanished", "listed, but gone when it was read") from error
     except OSError as error:
         if error.errno in LACKING:

@@ -1,16 +1,18 @@
 """References to images: small enough to list millions, and grouped into units of work."""
 
 import dataclasses
+import functools
 import hashlib
-from collections.abc import Iterable, Iterator
-from typing import Protocol
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
 
 from image_pipeline.components.sources.column_types import Value
-from image_pipeline.components.sources.rows import Compact, Place
+from image_pipeline.components.sources.rows import Compact, Location
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Said(Compact):
+class Annotations(Compact):
     """What a table says of an image.
 
     Attributes:
@@ -38,9 +40,9 @@ class ImageRef(Compact):
       modified_ns: time of the last change, in nanoseconds since 1970 (0 where unknown).
       problem: why the file is not read (`NOT_A_FILE`, …); None for an ordinary file.
       message: says more of a problem that `reading` has no words for.
-      said: what a table says of it; None where only its path does.
+      annotations: what a table says of it; None where only its path does.
       mask: the file of its mask; None where there is none.
-      place: where its bytes are; None if they are a file of their own, at `path`.
+      location: where its bytes are; None if they are a file of their own, at `path`.
     """
 
     path: str
@@ -48,9 +50,37 @@ class ImageRef(Compact):
     modified_ns: int
     problem: str | None = None
     message: str = ""
-    said: Said | None = None
+    annotations: Annotations | None = None
     mask: "ImageRef | None" = None
-    place: Place | None = None
+    location: Location | None = None
+
+    @property
+    def said(self) -> Annotations | None:
+        """`annotations`, by their former name."""
+        return self.annotations
+
+    @property
+    def place(self) -> Location | None:
+        """`location`, by its former name."""
+        return self.location
+
+
+def _take_former(init: Callable[..., None]) -> Callable[..., None]:
+    """Lets references be made by the former names of their fields, for one version."""
+
+    @functools.wraps(init)
+    def take(self: ImageRef, *values: Any, **named: Any) -> None:
+        for former, field in (("said", "annotations"), ("place", "location")):
+            if former in named:
+                message = f"ImageRef({former}=…) is called {field} now"
+                warnings.warn(message, DeprecationWarning, stacklevel=2)
+                named[field] = named.pop(former)
+        init(self, *values, **named)
+
+    return take
+
+
+ImageRef.__init__ = _take_former(ImageRef.__init__)  # type: ignore[method-assign]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -116,11 +146,11 @@ def make_chunks(
 
 def list_fields(ref: ImageRef) -> list[object]:
     """What `dataclasses.astuple` gives, as JSON has it, in a third of its time."""
-    said, place = ref.said, ref.place
-    of_place: object = place and Place.fields(place)
+    said, place = ref.annotations, ref.location
+    of_place: object = place and Location.fields(place)
     if place and place.within:
         of_place = dataclasses.astuple(place)
-    of_said: object = said and Said.fields(said)
+    of_said: object = said and Annotations.fields(said)
     if said and said.further:
         of_said = dataclasses.astuple(said)
     file = [ref.path, ref.size_bytes, ref.modified_ns, ref.problem, ref.message]
@@ -142,6 +172,6 @@ def fingerprint_refs(refs: Iterable[ImageRef], columns: object = None) -> str:
         for file in (ref, ref.mask) if ref.mask else (ref,):
             line = f"{file.path}\0{file.size_bytes}\0{file.modified_ns}\0{file.problem}\n"
             digest.update(line.encode(errors="surrogateescape"))
-        if ref.said is not None:
-            digest.update(repr(ref.said).encode(errors="surrogateescape"))
+        if ref.annotations is not None:
+            digest.update(repr(ref.annotations).encode(errors="surrogateescape"))
     return digest.hexdigest()[:32]

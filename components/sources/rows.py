@@ -48,12 +48,12 @@ class Compact:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Place(Compact):
+class Location(Compact):
     """Where an image is that has no file of its own.
 
     Attributes:
       file: the path or URI of what holds it.
-      kind: how it is read from there: a name that `source_kinds.read_place` knows.
+      kind: how it is read from there: a name that `source_kinds.read_location` knows.
       start: its first byte in the file, or the number of its row, from 0.
       length: how many bytes or rows.
       inside: what of the file it is in, such as an array's name.
@@ -67,20 +67,20 @@ class Place(Compact):
     length: int = 1
     inside: str = ""
     crc: int | None = None
-    within: "Place | None" = None
+    within: "Location | None" = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class HeldImage(Compact):
+class EmbeddedImage(Compact):
     """A table's cell that holds an image itself, or a mask, where others have its path.
 
     Attributes:
-      place: where its bytes are.
+      location: where its bytes are.
       size_bytes: how many there are, once they are unpacked.
       modified_ns: when the file that holds it was changed, as in `ImageRef`.
     """
 
-    place: Place
+    location: Location
     size_bytes: int
     modified_ns: int = 0
 

@@ -56,7 +56,7 @@ _KINDS = (
 Asked = Mapping[str, str | None]
 """A table's columns by what they are for ingest, as far as this was given."""
 Reader = Callable[[ImageRef, int], bytes]
-"""Reads so many of an image's first bytes; it has no fewer. Raises as `read_place`."""
+"""Reads so many of an image's first bytes; it has no fewer. Raises as `read_location`."""
 
 _NONE: Asked = types.MappingProxyType({})
 _BESIDE = (".md", ".json", ".txt", ".yaml", ".py", "")  # what may lie beside a folder's tables
@@ -90,7 +90,7 @@ class SourceKind:
         UnicodeError or pa.ArrowException if it cannot be read on, or UserError.
       reads_asked: whether the rows depend on which columns are asked for.
       open: makes the source of what is given, by ingest's options; reads nothing yet.
-      places: how its images are read that have no file of their own, by `Place.kind`.
+      locations: how its images are read that have no file of their own, by `Location.kind`.
       has_parts: whether images may be parts of a file, and so be left in place.
       lists_images: whether `list` gives images, which can be read again. Of a generator it gives
         shards: how many images these hold, and what they are, is known when they have run.
@@ -108,7 +108,7 @@ class SourceKind:
     rows: Callable[[str, Asked], Iterator[Row]] | None = None
     reads_asked: bool = False
     open: Callable[[str, Any], Source] = _open_table
-    places: Mapping[str, Reader] = dataclasses.field(default_factory=dict)
+    locations: Mapping[str, Reader] = dataclasses.field(default_factory=dict)
     has_parts: bool = True
     lists_images: bool = True
     is_dated: bool = False
@@ -244,10 +244,10 @@ def read_rows(path: str, columns: Asked = _NONE) -> Iterator[Row]:
 @functools.cache
 def _readers() -> Mapping[str, Reader]:
     """How places of each kind are read."""
-    return {name: read for kind in all_kinds() for name, read in kind.places.items()}
+    return {name: read for kind in all_kinds() for name, read in kind.locations.items()}
 
 
-def read_place(ref: ImageRef, most_bytes: int) -> bytes:
+def read_location(ref: ImageRef, most_bytes: int) -> bytes:
     """The first bytes of an image that has a place; at most so many, or all if there are fewer.
 
     Raises:
@@ -255,8 +255,8 @@ def read_place(ref: ImageRef, most_bytes: int) -> bytes:
       OSError: if the file that holds them cannot be read.
       UserError: if its store refuses it or does not answer.
     """
-    assert ref.place is not None
-    return _readers()[ref.place.kind](ref, min(ref.size_bytes, most_bytes))
+    assert ref.location is not None
+    return _readers()[ref.location.kind](ref, min(ref.size_bytes, most_bytes))
 
 
 def check_unchanged(refs: Sequence[ImageRef]) -> None:
@@ -285,8 +285,8 @@ def check_unchanged(refs: Sequence[ImageRef]) -> None:
 
 def _holder_of(ref: ImageRef) -> str:
     """The file that an image is in; empty if it has one of its own."""
-    if ref.place is None:
+    if ref.location is None:
         return ""
-    if ref.place.within is not None:
-        return ref.place.within.file
-    return ref.place.file if ref.place.kind in _readers() else ""
+    if ref.location.within is not None:
+        return ref.location.within.file
+    return ref.location.file if ref.location.kind in _readers() else ""

@@ -31,9 +31,9 @@ from image_pipeline.components.sources.folder import (
 )
 from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.reading import MISSING_FILE
-from image_pipeline.components.sources.references import ImageRef, Said
-from image_pipeline.components.sources.rows import HeldImage, Row, Unusable
-from image_pipeline.components.sources.source_kinds import kind_of, read_place
+from image_pipeline.components.sources.references import Annotations, ImageRef
+from image_pipeline.components.sources.rows import EmbeddedImage, Row, Unusable
+from image_pipeline.components.sources.source_kinds import kind_of, read_location
 from image_pipeline.components.tables.rows_once import TableRows
 
 _TEXTS = ("label", "group", "split")  # what of `ROLES` is no path
@@ -116,7 +116,7 @@ class Table:
         first_rows: dict[str, str] = {}
         for place, split, row in self._rows():
             ref = self.reference(place, split, row)
-            if ref.place is not None and hash(ref.path) in repeated:
+            if ref.location is not None and hash(ref.path) in repeated:
                 ref = _rename(ref, _call_by_row(place))  # They are several images nevertheless.
             if ref.path in labels and ref.problem in (None, MISSING_FILE):
                 ref = self._judge_repeated(ref, place, labels[ref.path], first_rows)
@@ -126,8 +126,8 @@ class Table:
 
     def read(self, ref: ImageRef, most_bytes: int) -> bytes:
         """See `Source.read`."""
-        if ref.place is not None:
-            return read_place(ref, most_bytes)
+        if ref.location is not None:
+            return read_location(ref, most_bytes)
         return Folder(self.root, self.follow_links).read(ref, most_bytes)
 
     def _judge_repeated(
@@ -150,7 +150,7 @@ class Table:
         labels: dict[str, set[str]] = collections.defaultdict(set)
         for place, split, row in self._rows():
             path = self._path_of(place, split, row)
-            is_held = isinstance(self._cell(row, "image"), HeldImage)
+            is_held = isinstance(self._cell(row, "image"), EmbeddedImage)
             if path and hash(path) in hashes and not is_held:
                 labels[path].add(str(self._cell(row, "label")))
         return {path: _name_labels(each) for path, each in labels.items()}
@@ -185,7 +185,7 @@ class Table:
         Or else by the row, such as `train.h5/00000017`.
         """
         image = self._cell(row, "image")
-        if not isinstance(image, HeldImage):
+        if not isinstance(image, EmbeddedImage):
             return self._clean_path(image, split)
         called = self._cell(row, "path")
         name = posixpath.normpath("" if isinstance(called, _NO_PATH) else _text(called)).lstrip("/")
@@ -225,10 +225,10 @@ class Table:
             further = tuple(self._convert(name, row) for name in self._further)
         except ValueError as error:
             return self._bad_row("wrong_type", place, str(error))
-        said = Said(place, further=further, **roles)
+        said = Annotations(place, further=further, **roles)
         ref = self._refer(self._cell(row, "image"), path, said)
         mask = self._cell(row, "mask")
-        called = path if isinstance(mask, HeldImage) else self._clean_path(mask, split)
+        called = path if isinstance(mask, EmbeddedImage) else self._clean_path(mask, split)
         return dataclasses.replace(ref, mask=self._refer(mask, called, said)) if called else ref
 
     def _find_misfit(self, row: Row) -> str:
@@ -254,13 +254,15 @@ class Table:
         except ValueError as error:
             raise ValueError(f"the column {column!r} must be of type {type_}: {error}") from error
 
-    def _refer(self, cell: object, path: str, said: Said) -> ImageRef:
+    def _refer(self, cell: object, path: str, said: Annotations) -> ImageRef:
         """To an image or a mask that the row names or holds."""
-        if isinstance(cell, HeldImage):
-            return ImageRef(path, cell.size_bytes, cell.modified_ns, said=said, place=cell.place)
+        if isinstance(cell, EmbeddedImage):
+            return ImageRef(
+                path, cell.size_bytes, cell.modified_ns, annotations=said, location=cell.location
+            )
         return self._look_up(path, said)
 
-    def _look_up(self, path: str, said: Said) -> ImageRef:
+    def _look_up(self, path: str, said: Annotations) -> ImageRef:
         """A local file's size and time; a store is not asked for each."""
         located = locate(self.root, path)
         is_local = files.is_local(located)
@@ -281,7 +283,7 @@ class Table:
                 )
                 return ImageRef(path, 0, 0, OUTSIDE, message, said)
             if not is_local:
-                return ImageRef(path, 0, 0, said=said)
+                return ImageRef(path, 0, 0, annotations=said)
         try:
             status = os.stat(located) if status is None or is_link else status
         except (OSError, ValueError):
@@ -290,7 +292,7 @@ class Table:
         if not stat.S_ISREG(status.st_mode):
             message = f"{said.row}: {path!r} is a folder, or no regular file"
             return ImageRef(path, 0, 0, NOT_A_FILE, message, said)
-        return ImageRef(path, status.st_size, status.st_mtime_ns, said=said)
+        return ImageRef(path, status.st_size, status.st_mtime_ns, annotations=said)
 
     def _is_in_plain_folder(self, path: str) -> bool:
         folder = path.rpartition("/")[0]
@@ -300,7 +302,7 @@ class Table:
         return known
 
     def _bad_row(self, problem: str, place: str, message: str) -> ImageRef:
-        return ImageRef(place, 0, 0, problem, f"{place}: {message}", Said(place))
+        return ImageRef(place, 0, 0, problem, f"{place}: {message}", Annotations(place))
 
 
 def _call_by_row(place: str) -> str:
@@ -319,7 +321,7 @@ def _name_labels(labels: set[str]) -> str:
 
 
 def _rename(ref: ImageRef, path: str) -> ImageRef:
-    is_held = ref.mask is not None and ref.mask.place is not None
+    is_held = ref.mask is not None and ref.mask.location is not None
     mask = dataclasses.replace(ref.mask, path=path) if ref.mask and is_held else ref.mask
     return dataclasses.replace(ref, path=path, mask=mask)
 

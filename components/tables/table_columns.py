@@ -20,7 +20,7 @@ from image_pipeline.components.sources.options import ROLES, TableOptions
 from image_pipeline.components.sources.rows import (
     BOX_COLUMN,
     MOST_COLUMNS,
-    HeldImage,
+    EmbeddedImage,
     Row,
     Unusable,
 )
@@ -202,7 +202,7 @@ def _check_paths(
 
 def _start_guess(column: str, cell: object, given: Mapping[str, str | None]) -> TypeGuess:
     """Of images, or of boxes: if that is said, or the name and first cell are of boxes."""
-    if isinstance(cell, HeldImage) or (isinstance(cell, Unusable) and cell.is_images):
+    if isinstance(cell, EmbeddedImage) or (isinstance(cell, Unusable) and cell.is_images):
         return ImageGuess()
     if "boxes" in given:
         return BoxGuess() if column == given["boxes"] else TypeGuess()

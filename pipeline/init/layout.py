@@ -113,7 +113,7 @@ def guess_layout(paths: Collection[str]) -> Layout:
 
 def find_said(refs: Iterable[ImageRef]) -> Layout | None:
     """The layout of images whose labels a source of the user's own says; None if it says none."""
-    said = collections.Counter(ref.said.label for ref in refs if ref.said is not None)
+    said = collections.Counter(ref.annotations.label for ref in refs if ref.annotations is not None)
     classes = {label: said[label] for label in sorted(filter(None, said))}
     return (
         Layout("labels that the source says", said.total(), 0, classes=classes) if classes else None

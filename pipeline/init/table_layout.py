@@ -20,7 +20,7 @@ from image_pipeline.components.labels.kinds import BOXES
 from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES
 from image_pipeline.components.sources.folder import OUTSIDE
 from image_pipeline.components.sources.reading import MISSING_FILE
-from image_pipeline.components.sources.references import ImageRef, Said, Source
+from image_pipeline.components.sources.references import Annotations, ImageRef, Source
 from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.init.layout import Layout
 from image_pipeline.init.tag_cells import find_separator
@@ -58,18 +58,18 @@ class _Rows:
     missing: list[str] = dataclasses.field(default_factory=list)
     outside: list[str] = dataclasses.field(default_factory=list)
 
-    def leave_out(self, refs: Iterable[ImageRef]) -> Iterator[tuple[ImageRef, Said]]:
+    def leave_out(self, refs: Iterable[ImageRef]) -> Iterator[tuple[ImageRef, Annotations]]:
         """The rows that can be used, with what the table says of each; counts the others."""
         for ref in refs:
-            if ref.problem is None and ref.said is not None:
-                yield ref, ref.said
+            if ref.problem is None and ref.annotations is not None:
+                yield ref, ref.annotations
             else:
                 self.problems += 1
                 self.first = self.first or ref.message
                 self.missing += [ref.path] * (ref.problem == MISSING_FILE)
                 self.outside += [ref.path] * (ref.problem == OUTSIDE)
 
-    def count(self, ref: ImageRef, said: Said) -> None:
+    def count(self, ref: ImageRef, said: Annotations) -> None:
         """Takes a row into account that can be used."""
         self.refs.append(ref)
         self.splits.update(filter(None, [said.split]))

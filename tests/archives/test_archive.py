@@ -209,8 +209,8 @@ def test_names_of_before_utf_8_are_read_as_windows_wrote_them(tmp_path):
 def test_a_length_that_cannot_be_takes_no_memory(tmp_path):
     archive = Archive(str(write_zip(tmp_path / "a.zip", {"a.jpg": b"x" * 5000})))
     (ref,) = archive.list()
-    place = dataclasses.replace(ref.place, length=2**62)
-    assert archive.read(dataclasses.replace(ref, place=place), 10**6) == b"x" * 5000
+    place = dataclasses.replace(ref.location, length=2**62)
+    assert archive.read(dataclasses.replace(ref, location=place), 10**6) == b"x" * 5000
 
 
 def test_a_damaged_header_costs_one_member_and_is_named(tmp_path):
@@ -352,7 +352,9 @@ def test_a_member_that_can_be_nowhere_is_damaged(tmp_path, start):
     archive = Archive(str(write_zip(tmp_path / "a.zip", {"a.jpg": b"x"})))
     (ref,) = archive.list()
     with pytest.raises(BadImage, match="no header at byte"):
-        archive.read(dataclasses.replace(ref, place=dataclasses.replace(ref.place, start=start)), 9)
+        archive.read(
+            dataclasses.replace(ref, location=dataclasses.replace(ref.location, start=start)), 9
+        )
 
 
 def test_members_that_cannot_be_unpacked_say_why(tmp_path):

@@ -6,7 +6,7 @@ from image_pipeline.components.archives import byte_ranges
 from image_pipeline.components.archives.byte_ranges import read_ahead
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.sources.references import ImageRef
-from image_pipeline.components.sources.rows import Place
+from image_pipeline.components.sources.rows import Location
 
 pytestmark = pytest.mark.unit
 
@@ -15,8 +15,8 @@ def test_a_file_that_no_cache_holds_stays_open_while_it_is_read(tmp_path, monkey
     """As that of the slower of two threads."""
     (tmp_path / "a.bin").write_bytes(b"0123456789")
     monkeypatch.setattr(byte_ranges, "_open", byte_ranges._open.__wrapped__)
-    place = Place(str(tmp_path / "a.bin"), "bytes", 2, 5)
-    assert byte_ranges.read_plain(ImageRef("x", 5, 0, place=place), 5) == b"23456"
+    place = Location(str(tmp_path / "a.bin"), "bytes", 2, 5)
+    assert byte_ranges.read_plain(ImageRef("x", 5, 0, location=place), 5) == b"23456"
 
 
 class Recorded:
@@ -37,7 +37,7 @@ class Recorded:
 
 
 def refer(path, start, kind="gzip", file="photos.tar.gz", **others):
-    return ImageRef(path, len(path), 0, place=Place(file, kind, start), **others)
+    return ImageRef(path, len(path), 0, location=Location(file, kind, start), **others)
 
 
 def test_what_goes_back_is_read_in_the_order_of_the_file():

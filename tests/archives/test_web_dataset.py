@@ -39,8 +39,10 @@ def test_members_of_a_key_are_a_row(tmp_path, name):
     assert {ref.path: source.read(ref, 10**9) for ref in refs} == {
         f"{number:04d}.png": IMAGES[number] for number in range(4)
     }
-    assert [ref.said.label for ref in refs] == ["0", "1", "0", "1"]
-    assert refs[2].said.further == (2, "s2", "Nr. 2") and refs[2].said.row == f"{name}:3"
+    assert [ref.annotations.label for ref in refs] == ["0", "1", "0", "1"]
+    assert (
+        refs[2].annotations.further == (2, "s2", "Nr. 2") and refs[2].annotations.row == f"{name}:3"
+    )
     assert options.columns == {
         **{"image": "image", "path": "__name__", "label": "cls"},
         **{"n": "n", "site": "site", "txt": "txt"},
@@ -76,7 +78,7 @@ def test_further_images_are_columns_of_their_endings(tmp_path):
 def test_keys_end_at_the_first_dot_of_the_file_and_not_of_a_folder(tmp_path):
     write_tar(tmp_path / "a.tar", {"v1.0/k.png": IMAGES[0], "v1.0/k.cls": b"cat"})
     (ref,) = _open(tmp_path / "a.tar")[0].list()
-    assert (ref.path, ref.said.label) == ("v1.0/k.png", "cat")
+    assert (ref.path, ref.annotations.label) == ("v1.0/k.png", "cat")
 
 
 def test_damaged_samples_are_named_and_the_rest_goes_on(tmp_path):
@@ -107,4 +109,4 @@ def test_fields_that_have_fields_stay_json(tmp_path):
     write_tar(tmp_path / "a.tar", {"k.png": IMAGES[0], "k.json": text})
     source, _ = _open(tmp_path / "a.tar")
     (ref,) = source.list()
-    assert set(map(str, ref.said.further)) == {'{"a": [1]}', '[{"b": 2}]', "['x']"}
+    assert set(map(str, ref.annotations.further)) == {'{"a": [1]}', '[{"b": 2}]', "['x']"}

@@ -18,7 +18,7 @@ def test_rows_that_are_not_one_hot_are_bad(tmp_path):
     labels[5000] = 0
     path = write_npz(tmp_path / "a.npz", {"x": np.zeros((6000, 1, 1), np.uint8), "y": labels})
     refs = list_refs(path)
-    assert [ref.said.label for ref in refs[4998:5002]] == ["2", "3", None, "1"]
+    assert [ref.annotations.label for ref in refs[4998:5002]] == ["2", "3", None, "1"]
     assert refs[5000].problem == "bad_row"
     assert refs[5000].message == (
         "a.npz:5000: 'y' is one-hot, but here it has no 1, or several, or else"
@@ -54,7 +54,7 @@ def test_rows_of_0_and_1_are_tags_if_named_so(tmp_path):
     tags[4500] = 2
     path = write_npz(tmp_path / "a.npz", {"x": np.zeros((5000, 1, 1), np.uint8), "y": tags})
     refs = list_refs(path, columns={"label": "y"})
-    assert [ref.said.further for ref in refs[:3]] == [(["1", "2"],), (["0"],), ([],)]
+    assert [ref.annotations.further for ref in refs[:3]] == [(["1", "2"],), (["0"],), ([],)]
     assert refs[4500].message == (
         "a.npz:4500: 'y' has rows of 0 and 1, but here it has something else"
     )

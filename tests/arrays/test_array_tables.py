@@ -39,7 +39,7 @@ def test_rows_are_npy_files(tmp_path, name):
     assert kind_of(table.path).is_table
     assert table.options.columns == {"image": "X", "path": "name"}
     assert [ref.path for ref in refs] == NAMES
-    assert [ref.said.row for ref in refs[:2]] == [f"{name}:0", f"{name}:1"]
+    assert [ref.annotations.row for ref in refs[:2]] == [f"{name}:0", f"{name}:1"]
     for ref, pixels in zip(refs, IMAGES, strict=True):
         file = io.BytesIO()
         np.lib.format.write_array(file, pixels, (1, 0))
@@ -81,10 +81,14 @@ def test_arrays_beside_the_images(tmp_path):
     types = {"train_flag": "int", "train_hot": "int", "train_score": "float"}
     assert table.options.column_types == types
     last = list(table.list())[-1]
-    assert (last.path, last.said.label, last.said.further) == ("a.h5/00000049", "1", (0, 4, 1.0))
+    assert (last.path, last.annotations.label, last.annotations.further) == (
+        "a.h5/00000049",
+        "1",
+        (0, 4, 1.0),
+    )
     asked = open_table(path, columns={"image": "train/x", "label": "test/y", "f": "train/features"})
     assert asked.options.column_types["f"] == "floats"
-    assert next(iter(asked.list())).said.label == "0"
+    assert next(iter(asked.list())).annotations.label == "0"
 
 
 def test_the_images_of_training_are_taken(tmp_path):
@@ -97,7 +101,7 @@ def test_the_images_of_training_are_taken(tmp_path):
     assert other.options.columns == {"image": "x_test", "path": None, "label": "y_test"}
     assert np.array_equal(read_pixels(other), IMAGES[:9])
     mask = next(iter(open_table(path).list())).mask
-    assert (mask.path, mask.place.inside) == ("mnist.npz/00000000", "mask_train")
+    assert (mask.path, mask.location.inside) == ("mnist.npz/00000000", "mask_train")
 
 
 def test_files_beside_an_npy_file(tmp_path):
@@ -107,11 +111,11 @@ def test_files_beside_an_npy_file(tmp_path):
     table = open_table(path)
     assert table.options.columns == {"image": "X_train.npy", "path": None, "label": "y_train.npy"}
     refs = list(table.list())
-    assert [ref.said.label for ref in refs] == labels.tolist()
+    assert [ref.annotations.label for ref in refs] == labels.tolist()
     assert np.array_equal(read_pixels(table), IMAGES)
     named = list_refs(path, columns={"path": "names.npy", "label": None})
     assert [ref.path for ref in named] == NAMES
-    assert named[0].said.label is None
+    assert named[0].annotations.label is None
     with pytest.raises(UserError, match=r"'y_test.npy' as label, which has 5 rows, but the images"):
         list_refs(path, columns={"label": "y_test.npy"})
 
@@ -137,8 +141,8 @@ def test_classes_that_hdf5_names(tmp_path):
         file.create_dataset("who", data=[f"é{row}" for row in range(len(IMAGES))])
         file.create_dataset("site", data=np.array([b"a", b"bc"] * 25))
     refs = list_refs(tmp_path / "a.h5")
-    assert [ref.said.label for ref in refs[:3]] == ["cat", "dog", "2"]
-    assert [ref.said.further for ref in refs[:2]] == [("a", "é0"), ("bc", "é1")]
+    assert [ref.annotations.label for ref in refs[:3]] == ["cat", "dog", "2"]
+    assert [ref.annotations.further for ref in refs[:2]] == [("a", "é0"), ("bc", "é1")]
 
 
 def test_empty_labels_and_names(tmp_path):
@@ -146,7 +150,7 @@ def test_empty_labels_and_names(tmp_path):
     names = ["a.jpg", "", "../b.jpg"]
     path = write_hdf5(tmp_path / "a.h5", {"x": IMAGES[:3], "y": labels, "file": names})
     refs = list_refs(path)
-    assert [ref.said.label for ref in refs] == ["1", "", "2"]
+    assert [ref.annotations.label for ref in refs] == ["1", "", "2"]
     assert [ref.path for ref in refs] == ["a.jpg", "a.h5/00000001", "../b.jpg"]
 
 
@@ -246,7 +250,10 @@ def test_a_damaged_text_is_a_bad_row(tmp_path):
     place = np.array("cat").tobytes() + np.array("dog").tobytes()
     path.write_bytes(path.read_bytes().replace(place, b"\xff" * 4 + place[4:], 1))
     refs = list_refs(path)
-    assert [ref.said.label for ref in refs if not ref.problem] == [*["dog", "cat"] * 24, "dog"]
+    assert [ref.annotations.label for ref in refs if not ref.problem] == [
+        *["dog", "cat"] * 24,
+        "dog",
+    ]
     assert [ref.message for ref in refs if ref.problem] == ["a.npz:0: 'y' has what is no text"]
 
 

@@ -7,7 +7,7 @@ import pytest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators.generator import GENERATOR, Generator
 from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
-from image_pipeline.components.sources.rows import HeldImage
+from image_pipeline.components.sources.rows import EmbeddedImage
 from image_pipeline.components.tables.table_columns import complete_options
 
 pytestmark = pytest.mark.e2e
@@ -36,8 +36,8 @@ def test_what_names_a_generator():
 def test_the_shards_are_listed(source):
     refs = list(source.list())
     assert [ref.path for ref in refs] == [f"records/{shard:04d}" for shard in range(3)]
-    assert {ref.place.kind for ref in refs} == {"generator"} and len(
-        {ref.place.inside for ref in refs}
+    assert {ref.location.kind for ref in refs} == {"generator"} and len(
+        {ref.location.inside for ref in refs}
     ) == 1
 
 
@@ -45,7 +45,7 @@ def test_the_first_items_say_what_the_columns_are(source):
     rows = list(source.sample())
     assert [place for place, _ in rows] == [f"records/0001:{item}" for item in range(32)]
     cells = rows[3][1].cells
-    assert isinstance(cells["Photo"], HeldImage) and cells["Photo"].size_bytes == 3
+    assert isinstance(cells["Photo"], EmbeddedImage) and cells["Photo"].size_bytes == 3
     assert (cells["label"], cells["name"]) == (1, "./x/3")
     assert source.table.columns == {"image": "Photo", "path": "name", "label": "label"}
 
@@ -54,9 +54,13 @@ def test_items_come_with_their_images(source):
     items = list(source.items(source.list()))
     assert [ref.path for ref, _ in items] == [f"x/{item}" for item in range(40)]
     ref, at_hand = items[39]
-    assert (ref.said.row, ref.said.label, ref.size_bytes) == ("records/0001:39", "1", 4)
+    assert (ref.annotations.row, ref.annotations.label, ref.size_bytes) == (
+        "records/0001:39",
+        "1",
+        4,
+    )
     assert at_hand.read(ref, 100) == b"1/39" and at_hand.read(ref, 2) == b"1/"
-    assert ref.place.kind != "generator" and list(at_hand.list()) == [ref]
+    assert ref.location.kind != "generator" and list(at_hand.list()) == [ref]
 
 
 def test_the_first_items_of_all_shards_are_in_memory(source):

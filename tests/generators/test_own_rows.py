@@ -184,14 +184,14 @@ def test_cells_may_be_numpys(module):
     source, options = open_complete(f"rows:{module}:{text}", IngestOptions())
     (ref,) = source.list()
     assert options.column_types == {"label": "float", "t": "ints"}
-    assert ref.said.further == (0.5, [1, 2])
+    assert ref.annotations.further == (0.5, [1, 2])
 
 
 def test_text_may_be_of_a_type_that_this_process_alone_knows(module):
     text = "Wrong:[{'image': inner('a.png'), 'label': inner('x'), inner('note'): inner('y')}]"
     source, _ = open_complete(f"rows:{module}:{text}", IngestOptions())
     (ref,) = source.list()
-    assert (ref.path, ref.said.label, ref.said.further) == ("a.png", "x", ("y",))
+    assert (ref.path, ref.annotations.label, ref.annotations.further) == ("a.png", "x", ("y",))
 
 
 @pytest.mark.parametrize("empty", ["None", "''"])

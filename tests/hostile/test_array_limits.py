@@ -271,7 +271,7 @@ def test_a_text_of_hdf5_is_held_to_a_cell(tmp_path):
     with h5py.File(path, "a") as file:
         file.create_dataset("y", data=["a" * (2**20 + 1), "b"], dtype=h5py.string_dtype())
     first, second = list_refs(path)
-    assert (first.problem, second.said.label) == ("bad_row", "b")
+    assert (first.problem, second.annotations.label) == ("bad_row", "b")
     assert "a text has more than 1,048,576 bytes" in first.message
 
 

@@ -19,8 +19,8 @@ from image_pipeline.components.record_files.tfrecord_images import find_tensor
 from image_pipeline.components.record_files.tfrecord_rows import read_examples
 from image_pipeline.components.sources import rows
 from image_pipeline.components.sources.references import ImageRef
-from image_pipeline.components.sources.rows import HeldImage, Unusable
-from image_pipeline.components.sources.source_kinds import read_place
+from image_pipeline.components.sources.rows import EmbeddedImage, Unusable
+from image_pipeline.components.sources.source_kinds import read_location
 from tests.images import zoo
 
 pytestmark = pytest.mark.unit
@@ -94,9 +94,9 @@ def test_large_texts_and_what_is_beside_an_image(tmp_path, monkeypatch):
     (tmp_path / "a.tfrecord").write_bytes(b"".join(map(frame, (example, large, beside))))
     good, second, third = read(tmp_path / "a.tfrecord")
     assert list(good.cells["t"]) == ["a" * 1000]
-    assert isinstance(good.cells["image"], HeldImage)
+    assert isinstance(good.cells["image"], EmbeddedImage)
     assert "its 1001 bytes are neither text nor" in second.cells["t"].why
-    assert isinstance(second.cells["image"], HeldImage)
+    assert isinstance(second.cells["image"], EmbeddedImage)
     assert isinstance(third.cells["image"], Unusable)
     assert "bytes beside it, more than" in third.cells["image"].why
 
@@ -119,8 +119,8 @@ def test_large_records_are_not_read_as_a_whole(tmp_path, packing, monkeypatch):
     assert are_whole == [False, False, True]
     for row in read(path):
         held = row.cells["image"]
-        ref = ImageRef("x", held.size_bytes, held.modified_ns, place=held.place)
-        assert read_place(ref, 2**30) == JPEG
+        ref = ImageRef("x", held.size_bytes, held.modified_ns, location=held.location)
+        assert read_location(ref, 2**30) == JPEG
     if packing == "gzip":
         unpacked = gzip.decompress(data)
         path.write_bytes(gzip.compress(unpacked[: -len(frame(field(1, IMAGE))) - 9], 1))
@@ -134,7 +134,7 @@ def test_a_length_that_no_record_has(tmp_path):
     )
     first, second = read(tmp_path / "a.tfrecord")
     assert first.problem == "it has 4611686018427387904 bytes, and no tf.Example has so many"
-    assert isinstance(second.cells["image"], HeldImage)
+    assert isinstance(second.cells["image"], EmbeddedImage)
 
 
 @pytest.mark.whole

@@ -106,7 +106,7 @@ def test_a_size_that_cannot_be_is_none(tmp_path):
     images = [{"id": 1, "file_name": "1.png", "width": float("inf"), "height": 10**4000}]
     content = {"images": images, "annotations": [box], "categories": [{"id": 1, "name": "x"}]}
     _, (ref,) = _list(tmp_path, "t.json", json.dumps(content))
-    assert ref.problem is None and ref.said.further[-1][0] == []
+    assert ref.problem is None and ref.annotations.further[-1][0] == []
 
 
 def test_cells_of_any_length_are_read(tmp_path):
@@ -117,7 +117,7 @@ def test_cells_of_any_length_are_read(tmp_path):
     ):
         _, refs = _list(tmp_path, name, text)
         assert [ref.problem for ref in refs] == [None, None]
-        assert [len(ref.said.further[0]) for ref in refs] == [len(long), 0]
+        assert [len(ref.annotations.further[0]) for ref in refs] == [len(long), 0]
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from image_pipeline.components.images.header import open_image
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from image_pipeline.components.images.spectrogram import SoundOptions
 from image_pipeline.components.labels import boxes, masks
-from image_pipeline.components.labels.boxes import BoxOptions, SaidBox, prepare_boxes
+from image_pipeline.components.labels.boxes import BoxAnnotation, BoxOptions, prepare_boxes
 from image_pipeline.components.labels.masks import MaskOptions, prepare_mask
 from tests.images import zoo
 from tests.images.profiles import ADOBE_RGB, rgb_profile, table_curve
@@ -80,7 +80,7 @@ DEEP = [
     (zoo.save_array(np.zeros((9, 9, 2), np.float16)), {"dtype": "float16", "channels": 2}),
     (zoo.save_array(np.zeros((9, 9, 3), np.uint16)), {"dtype": "uint16"}),
 ]
-SAID = [SaidBox((0.0, 0.0, 2.0, 2.0), "a"), SaidBox((0.0, 0.0, 0.0, 0.0), "a")]
+SAID = [BoxAnnotation((0.0, 0.0, 2.0, 2.0), "a"), BoxAnnotation((0.0, 0.0, 0.0, 0.0), "a")]
 OWN = sorted(
     (module.__name__, name)
     for module in MODULES

@@ -17,8 +17,8 @@ from image_pipeline.components.ingest.listed import (
 from image_pipeline.components.ingest.listing import Listing, list_images
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.sources.folder import FOLDER
-from image_pipeline.components.sources.references import Chunk, ImageRef, Said, make_chunks
-from image_pipeline.components.sources.rows import Place
+from image_pipeline.components.sources.references import Annotations, Chunk, ImageRef, make_chunks
+from image_pipeline.components.sources.rows import Location
 from image_pipeline.components.spool import Spool
 from tests.drawings import write_folder
 
@@ -32,11 +32,11 @@ def _list(monkeypatch, work, refs, run=""):
 
 
 def test_references_come_back_as_they_were(tmp_path, monkeypatch):
-    said = Said("t.csv:2", "cat", None, "train", (1, 0.5, "x", ("a", "b"), None))
+    said = Annotations("t.csv:2", "cat", None, "train", (1, 0.5, "x", ("a", "b"), None))
     refs = [
         ImageRef("odd\udcff/ü.png", 5, 1 << 62),
         ImageRef("a.png", 1, 0, "missing", "why", said, ImageRef("m.png", 3, 4)),
-        ImageRef("b", 1, 0, place=Place("a.tar", "tar", 512, 100, "b.png")),
+        ImageRef("b", 1, 0, location=Location("a.tar", "tar", 512, 100, "b.png")),
     ]
     (chunk,) = _list(monkeypatch, tmp_path, refs)
     assert read_chunk(chunk, str(tmp_path)) == Chunk(0, True, tuple(refs))

@@ -22,7 +22,7 @@ from image_pipeline.components.ingest.listing import list_images
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.prepared_rows import PreparedChunk
 from image_pipeline.components.ingest.run import run_retry
-from image_pipeline.components.sources.references import Chunk, ImageRef, Said
+from image_pipeline.components.sources.references import Annotations, Chunk, ImageRef
 from tests.drawings import draw, encode_png, write_folder
 from tests.ingest.test_retry import make_pipeline
 from tests.ingest_runs import ingest, read_lines, stopped_at_a_shard
@@ -284,7 +284,7 @@ def test_an_interrupted_ingest_goes_on_by_the_options_of_now(
 def test_another_root_is_another_source(images, rows, tmp_path):
     """Behind a URI, nothing but the root tells them apart."""
     options = IngestOptions(columns={"image": "path"}, root_dir="gs://bucket/a")
-    chunk = Chunk(0, True, (ImageRef("1.png", 0, 0, said=Said("t.csv:2")),))
+    chunk = Chunk(0, True, (ImageRef("1.png", 0, 0, annotations=Annotations("t.csv:2")),))
     other = options.model_copy(update={"root_dir": "gs://bucket/b"})
     names = [prepare.name_chunk(chunk, "t.csv", str(tmp_path), each) for each in (options, other)]
     assert names[0] != names[1]
@@ -300,9 +300,9 @@ def test_the_fingerprint_sees_a_renamed_column(images, rows, tmp_path):
 
 
 def test_a_missing_object_is_asked_for_again():
-    refs = (ImageRef("1.png", 0, 0, said=Said("t.csv:2")),)
+    refs = (ImageRef("1.png", 0, 0, annotations=Annotations("t.csv:2")),)
     for bad, again in ((0, False), (1, True)):
         done = PreparedChunk(0, True, 1, bad, "name")
         assert prepare._may_be_repaired(Chunk(0, True, refs), done) is again
-    seen = (ImageRef("1.png", 9, 9, said=Said("t.csv:2")), ImageRef("2.png", 0, 0))
+    seen = (ImageRef("1.png", 9, 9, annotations=Annotations("t.csv:2")), ImageRef("2.png", 0, 0))
     assert not prepare._may_be_repaired(Chunk(0, True, seen), done)

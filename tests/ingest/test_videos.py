@@ -170,7 +170,7 @@ def test_a_video_that_vanishes_or_changes_costs_its_frames(videos):
 
 def test_frames_come_in_any_order(videos):
     source = _list(videos, video={"frames_per_second": 10.0})
-    refs = [ref for ref in source.list() if ref.place is not None]
+    refs = [ref for ref in source.list() if ref.location is not None]
     in_order = {ref.path: source.read(ref, 10**9) for ref in refs}
     for place in np.random.default_rng(0).permutation(len(refs))[:80]:
         assert source.read(refs[place], 10**9) == in_order[refs[place].path]

@@ -3,13 +3,13 @@
 import pytest
 
 from image_pipeline.components.labels.box_cells import StatedBoxes, may_be_boxes, read_boxes
-from image_pipeline.components.labels.boxes import SaidBox
+from image_pipeline.components.labels.boxes import BoxAnnotation
 from image_pipeline.components.sources.column_types import BoxGuess
 
 pytestmark = pytest.mark.unit
 
-CAT = SaidBox((1.0, 2.0, 3.0, 4.0), "cat")
-DOG = SaidBox((5.0, 6.0, 7.0, 8.5), "dog", is_crowd=True)
+CAT = BoxAnnotation((1.0, 2.0, 3.0, 4.0), "cat")
+DOG = BoxAnnotation((5.0, 6.0, 7.0, 8.5), "dog", is_crowd=True)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from PIL import Image, ImageOps
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from image_pipeline.components.labels import boxes as labels
-from image_pipeline.components.labels.boxes import BoxOptions, SaidBox
+from image_pipeline.components.labels.boxes import BoxAnnotation, BoxOptions
 
 pytestmark = pytest.mark.unit
 
@@ -38,7 +38,7 @@ def draw(width=40, height=20, orientation=1):
 
 
 def place(numbers, options=OPTIONS, image=None, size=()):
-    return prepare_boxes([SaidBox(numbers, "dog")], size, image or draw(), options)
+    return prepare_boxes([BoxAnnotation(numbers, "dog")], size, image or draw(), options)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_boxes_turn_with_their_photo(orientation, said_of):
         size = (width, height)
         if orientation in (2, 3, 4):  # A size does not tell these.
             options = BoxOptions(classes=("cat", "dog"), orientation="stored")
-    found = prepare_boxes([SaidBox(tuple(map(float, numbers)), "cat")], size, image, options)
+    found = prepare_boxes([BoxAnnotation(tuple(map(float, numbers)), "cat")], size, image, options)
     sides = [*found.ymin, *found.xmin, *found.ymax, *found.xmax]
     tall, wide = upright.shape
     np.testing.assert_allclose(
@@ -117,10 +117,10 @@ def test_a_stated_size_that_the_image_has_not_is_refused():
 @pytest.mark.parametrize("orientation", [1, 3, 6])
 def test_what_is_no_box_is_refused_or_dropped(numbers, name, problem, orientation):
     image = draw(40, 20, orientation) if orientation < 5 else draw(20, 40, orientation)
-    boxes = [SaidBox((1.0, 1.0, 2.0, 2.0), "dog"), SaidBox(numbers, name)]
+    boxes = [BoxAnnotation((1.0, 1.0, 2.0, 2.0), "dog"), BoxAnnotation(numbers, name)]
     said = {"classes": ("cat", "dog"), "orientation": "stored"}
     if orientation == 6:
-        boxes[1] = SaidBox((numbers[1], numbers[0], numbers[3], numbers[2]), name)
+        boxes[1] = BoxAnnotation((numbers[1], numbers[0], numbers[3], numbers[2]), name)
     with pytest.raises(BadImage, match=f"box 1, {name} .*, {problem}") as raised:
         prepare_boxes(boxes, (), image, BoxOptions(**said))
     assert raised.value.reason == "bad_box"
@@ -167,7 +167,7 @@ def test_a_turned_box_is_inside_and_as_large(sides, orientation):
         format="rel_xyxy", classes=("cat",), orientation="stored", bad_boxes="drop"
     )
     image = draw(40, 20, orientation)
-    found = prepare_boxes([SaidBox((left, top, right, bottom), "cat")], (), image, options)
+    found = prepare_boxes([BoxAnnotation((left, top, right, bottom), "cat")], (), image, options)
     if found.name:
         assert 0 <= found.xmin[0] < found.xmax[0] <= 1
         assert 0 <= found.ymin[0] < found.ymax[0] <= 1

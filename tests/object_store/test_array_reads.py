@@ -17,7 +17,7 @@ pytestmark = pytest.mark.beam
 def _read(path, columns=None):
     table = Table(path, complete_options(path, TableOptions(columns=columns or {})))
     refs = list(table.list())
-    placed = [dataclasses.replace(ref, modified_ns=0, place=None) for ref in refs]
+    placed = [dataclasses.replace(ref, modified_ns=0, location=None) for ref in refs]
     return placed, [table.read(ref, 10**6) for ref in refs]
 
 
@@ -54,7 +54,7 @@ def test_labels_beside_the_images_are_found(store, tmp_path, scheme):
     remote = f"{scheme}://bucket/beside/X.npy"
     assert complete_options(remote, TableOptions()).columns["label"] == "y.npy"
     refs, rows = _read(remote)
-    assert [ref.said.label for ref in refs] == [str(label) for label in labels]
+    assert [ref.annotations.label for ref in refs] == [str(label) for label in labels]
     assert (refs, rows) == _read(str(path))
 
 

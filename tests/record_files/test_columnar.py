@@ -13,7 +13,7 @@ from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.labels.boxes import SaidBox
+from image_pipeline.components.labels.boxes import BoxAnnotation
 from image_pipeline.components.record_files import columnar_places
 from image_pipeline.components.record_files.columnar_places import read_parquet_cell
 from image_pipeline.components.sources.source_kinds import read_rows
@@ -54,7 +54,7 @@ def test_images_are_read_from_where_they_are(tmp_path, name):
     WRITERS[name](tmp_path / name, make_table(IMAGES, label=[n % 3 for n in range(COUNT)]))
     assert _read(tmp_path / name) == {f"{name}/{n + 1:08d}": d for n, d in enumerate(IMAGES)}
     source, _ = _open(tmp_path / name)
-    assert [ref.said.label for ref in source.list()][:4] == ["0", "1", "2", "0"]
+    assert [ref.annotations.label for ref in source.list()][:4] == ["0", "1", "2", "0"]
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -66,10 +66,13 @@ def test_numbers_of_classes_get_their_names_at_any_depth(tmp_path, name):
     WRITERS[name](tmp_path / name, table)
     source, options = _open(tmp_path / name)
     refs = list(source.list())
-    assert [ref.said.label for ref in refs] == ["dog", "", "cow"]
-    assert [ref.said.further[0] for ref in refs] == [["x"], ["y", "x"], []]
+    assert [ref.annotations.label for ref in refs] == ["dog", "", "cow"]
+    assert [ref.annotations.further[0] for ref in refs] == [["x"], ["y", "x"], []]
     box = (1.0, 2.0, 3.0, 4.0)
-    assert refs[1].said.further[1] == ([], [SaidBox(box, "b"), SaidBox(box, "a")])
+    assert refs[1].annotations.further[1] == (
+        [],
+        [BoxAnnotation(box, "b"), BoxAnnotation(box, "a")],
+    )
     assert options.boxes.classes == ("a", "b")
 
 
@@ -108,7 +111,7 @@ def test_binary_columns_are_images_if_they_begin_as_such(tmp_path, name):
     first = next(iter(source.list()))
     assert source.read(first, 10**9) == IMAGES[0]
     assert source.read(first.mask, 10**9) == IMAGES[-1]
-    assert first.said.further == ("text",)
+    assert first.annotations.further == ("text",)
 
 
 @pytest.mark.parametrize("order", [range(COUNT), reversed(range(COUNT)), [29, 3, 17, 2, 28]])
@@ -128,7 +131,7 @@ def test_few_blocks_of_a_parquet_file_are_held(tmp_path, monkeypatch):
     refs = list(source.list())
     for ref in refs:
         source.read(ref, 10**9)
-    place = refs[0].place
+    place = refs[0].location
     column = columnar_places._open_column(place.file, place.inside, refs[0].modified_ns)
     assert len(column._blocks) == columnar_places._BLOCKS
 
@@ -272,7 +275,7 @@ def test_images_are_read_from_columns_of_any_type_of_bytes(tmp_path, name, cells
     refs = list(source.list())
     read = [None if ref.problem else source.read(ref, 10**9) for ref in refs]
     assert read == [IMAGES[0], IMAGES[1], None, IMAGES[1]]
-    assert [ref.said.label for ref in refs if not ref.problem] == ["a", "b", "b"]
+    assert [ref.annotations.label for ref in refs if not ref.problem] == ["a", "b", "b"]
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -292,7 +295,7 @@ def test_what_a_structure_has_beside_its_image_is_kept(tmp_path, name):
     source, options = _open(tmp_path / name)
     assert options.column_types == {"image_site": "string", "image_width": "int"}
     ref, empty = source.list()
-    assert (ref.path, ref.said.further) == ("x.png", ("A", 10))
+    assert (ref.path, ref.annotations.further) == ("x.png", ("A", 10))
     assert source.read(ref, 10**9) == IMAGES[0]
     assert empty.problem == "no_path"
 

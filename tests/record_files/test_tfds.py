@@ -9,7 +9,7 @@ from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import split_of
-from image_pipeline.components.labels.boxes import SaidBox
+from image_pipeline.components.labels.boxes import BoxAnnotation
 from image_pipeline.components.sources.source_kinds import kind_of, list_tables
 from tests.data_set_files import write_tfrecord
 from tests.drawings import draw, encode_png
@@ -74,11 +74,11 @@ def test_labels_and_boxes_have_their_names(tmp_path):
     source, options = _open(str(tmp_path / "tiny" / "1.0.0"))
     refs = list(source.list())
     assert [source.read(ref, 10**9) for ref in refs] == IMAGES
-    assert [ref.said.label for ref in refs] == ["cat", "dog"] * 3
+    assert [ref.annotations.label for ref in refs] == ["cat", "dog"] * 3
     assert [split_of(ref, options) for ref in refs] == ["train"] * 4 + ["eval"] * 2
     numbers = (0.125, 0.25, 0.5, 1.0)
-    boxes = [SaidBox(numbers, "apple"), SaidBox(numbers, "zebra", True)]
-    assert [ref.said.further[-1][1] for ref in refs[:3]] == [[], boxes[:1], boxes]
+    boxes = [BoxAnnotation(numbers, "apple"), BoxAnnotation(numbers, "zebra", True)]
+    assert [ref.annotations.further[-1][1] for ref in refs[:3]] == [[], boxes[:1], boxes]
     assert (options.boxes.format, options.boxes.classes) == ("rel_yxyx", ("zebra", "apple"))
     assert options.columns == {"image": "image", "path": None, "label": "label", "boxes": "objects"}
 
@@ -86,7 +86,7 @@ def test_labels_and_boxes_have_their_names(tmp_path):
 def test_a_pattern_of_its_files_has_the_names_too(tmp_path):
     write_tfds(tmp_path / "1.0.0")
     source, _ = _open(f"{tmp_path}/1.0.0/*-test.tfrecord-*")
-    assert [ref.said.label for ref in source.list()] == ["cat", "dog"]
+    assert [ref.annotations.label for ref in source.list()] == ["cat", "dog"]
 
 
 def test_a_name_stands_for_the_newest_version(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.sources.rows import HeldImage
+from image_pipeline.components.sources.rows import EmbeddedImage
 from image_pipeline.components.sources.source_kinds import read_rows
 from tests.data_set_files import PACKINGS, encode_example, write_tfrecord
 from tests.drawings import draw, encode_png
@@ -58,8 +58,8 @@ def test_images_are_read_from_where_they_are(tmp_path, ending):
     refs = list(source.list())
     assert {ref.path: source.read(ref, 10**9) for ref in refs} == EXPECTED
     assert {source.read(ref, 4) for ref in refs} == {b"\x89PNG"}
-    assert [ref.said.label for ref in refs[:4]] == ["c0", "c1", "c2", "c0"]
-    assert [ref.said.further for ref in refs[:3]] == [(0,), (1,), (2,)]
+    assert [ref.annotations.label for ref in refs[:4]] == ["c0", "c1", "c2", "c0"]
+    assert [ref.annotations.further for ref in refs[:3]] == [(0,), (1,), (2,)]
     assert options.column_types == {"n": "int"}
     assert options.columns == {
         **{"image": "image/encoded", "path": "image/filename", "label": "label", "n": "n"}
@@ -82,7 +82,7 @@ def test_names_without_an_ending_are_told_by_a_prefix(tmp_path):
     found = _read(f"tfrecord:{tmp_path}/train-*")
     assert found == dict(itertools.islice(EXPECTED.items(), 5))
     (ref, *_) = _open(f"tfrecord:{tmp_path}/train-*")[0].list()
-    assert ref.said.row == "train-00000-of-00002:1"
+    assert ref.annotations.row == "train-00000-of-00002:1"
 
 
 def test_a_feature_is_a_list_if_any_record_has_several_values(tmp_path):
@@ -90,7 +90,7 @@ def test_a_feature_is_a_list_if_any_record_has_several_values(tmp_path):
     write_tfrecord(tmp_path / "a.tfrecord", examples)
     source, options = _open(tmp_path / "a.tfrecord")
     assert options.column_types == {"n": "int", "w": "ints"}
-    assert [ref.said.further[1] for ref in source.list()] == [[1, 2], [3], [], [4]]
+    assert [ref.annotations.further[1] for ref in source.list()] == [[1, 2], [3], [], [4]]
 
 
 def test_text_of_digits_stays_text(tmp_path):
@@ -119,7 +119,7 @@ def test_boxes_are_one_column(tmp_path):
     write_tfrecord(tmp_path / "a.tfrecord", [_example(0, **box, **named), _example(1)])
     source, options = _open(tmp_path / "a.tfrecord")
     assert (options.boxes.format, options.boxes.classes) == ("rel_xyxy", ("dog",))
-    boxes = [ref.said.further[-1][1] for ref in source.list()]
+    boxes = [ref.annotations.further[-1][1] for ref in source.list()]
     assert [[(*b.numbers, b.name) for b in each] for each in boxes] == [
         [(0.25, 0.0, 0.5, 1.0, "dog")],
         [],
@@ -139,7 +139,9 @@ def test_classes_of_boxes_may_be_elsewhere_or_nowhere(tmp_path, named, classes):
     source, options = _open(tmp_path / "a.tfrecord")
     assert options.boxes.classes == classes and set(options.column_types) == {"n", "boxes"}
     (ref,) = source.list()
-    first, second = dict(zip(options.column_types, ref.said.further, strict=True))["boxes"][1]
+    first, second = dict(zip(options.column_types, ref.annotations.further, strict=True))["boxes"][
+        1
+    ]
     assert (first.numbers, second.numbers) == ((0.25, 0.0, 0.5, 1.0), (0.0, 0.5, 1.0, 0.75))
 
 
@@ -227,7 +229,7 @@ def test_a_broken_image_is_still_the_image(tmp_path):
     """What a column is does not depend on one cell."""
     write_tfrecord(tmp_path / "a.tfrecord", [{"x": b"junk" * 20}, {"x": IMAGES[0]}])
     rows = list(read_rows(str(tmp_path / "a.tfrecord")))
-    assert all(isinstance(row.cells["x"], HeldImage) for row in rows)
+    assert all(isinstance(row.cells["x"], EmbeddedImage) for row in rows)
 
 
 @pytest.mark.parametrize(

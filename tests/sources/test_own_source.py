@@ -5,19 +5,19 @@ import pytest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.sources.own_source import OWN_SOURCE, OwnSource
-from image_pipeline.components.sources.references import ImageRef, Said
+from image_pipeline.components.sources.references import Annotations, ImageRef
 
 pytestmark = pytest.mark.unit
 
 MODULE = """
 import numpy as np
-from image_pipeline import BadImage, ImageRef, Said, UserError
+from image_pipeline import BadImage, ImageRef, Annotations, UserError
 
 class Photos:
     def __init__(self, text="none"):
         self.text = text
     def list(self):
-        yield ImageRef("a.png", 3, 7, said=Said("photos:1", label=self.text))
+        yield ImageRef("a.png", 3, 7, annotations=Annotations("photos:1", label=self.text))
         if self.text == "fails":
             raise KeyError("gone")
         if self.text == "exits":
@@ -62,9 +62,11 @@ def read(source, path, most_bytes=100):
 def test_what_it_lists_and_reads_is_passed_on(module):
     source = OwnSource(f"source:{module}:Photos:s3:x")
     assert OWN_SOURCE.matches(source.root)
-    assert list(source.list()) == [ImageRef("a.png", 3, 7, said=Said("photos:1", label="s3:x"))]
+    assert list(source.list()) == [
+        ImageRef("a.png", 3, 7, annotations=Annotations("photos:1", label="s3:x"))
+    ]
     assert read(source, "a.png") == b"abcdef" and read(source, "a.png", 2) == b"ab"
-    assert next(iter(OwnSource(f"source:{module}:Photos").list())).said.label == "none"
+    assert next(iter(OwnSource(f"source:{module}:Photos").list())).annotations.label == "none"
 
 
 def test_an_array_becomes_a_file_of_numpys(module):
@@ -98,11 +100,17 @@ def test_its_own_reports_of_bad_images_pass(module):
         ("Answers:[ImageRef('a', None, 0)]", r"must give size_bytes as int, but gave None"),
         ("Answers:[ImageRef('a', 1, 1.7e9)]", r"must give modified_ns as int, but gave 17"),
         (
-            "Answers:[ImageRef('a', 1, 0, said='x')]",
-            r"must give said as .*Said.*None, but gave 'x'",
+            "Answers:[ImageRef('a', 1, 0, annotations='x')]",
+            r"must give annotations as .*Annotations.*None, but gave 'x'",
         ),
-        ("Answers:[ImageRef('a', 1, 0, said=Said(7))]", r"must give row as str, but gave 7"),
-        ("Answers:[ImageRef('a', 1, 0, said=Said('', 7))]", r"label as str.*None, but gave 7"),
+        (
+            "Answers:[ImageRef('a', 1, 0, annotations=Annotations(7))]",
+            r"must give row as str, but gave 7",
+        ),
+        (
+            "Answers:[ImageRef('a', 1, 0, annotations=Annotations('', 7))]",
+            r"label as str.*None, but gave 7",
+        ),
         ("Nothing", r"must open an object with list\(\) and read.* type Nothing has no list"),
         ("Photo", r"has no 'Photo'.* Did you mean Photos"),
         ("", r"must be source:MODULE:FUNCTION or source:MODULE:FUNCTION:TEXT, such as"),

@@ -13,7 +13,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.sources.references import ImageRef
-from image_pipeline.components.sources.rows import Place
+from image_pipeline.components.sources.rows import Location
 from image_pipeline.components.sources.source_kinds import (
     all_kinds,
     check_unchanged,
@@ -78,7 +78,7 @@ def test_a_folder_of_several_kinds_of_tables_is_read_by_each_ones_own(tmp_path):
 def test_no_two_kinds_have_one_prefix_or_read_one_place():
     kinds = all_kinds()
     prefixes = [kind.prefix for kind in kinds if kind.prefix]
-    places = [place for kind in kinds for place in kind.places]
+    places = [place for kind in kinds for place in kind.locations]
     assert len({*prefixes}) == len(prefixes) == 5 and len({*places}) == len(places) == 10
     # What stands before a path, or is a name, must not be taken for one.
     assert {*prefixes} == {*files._PREFIXES, *files._NAMES}
@@ -92,7 +92,7 @@ def test_the_documents_name_all_endings():
 
 
 def _refer(path, modified_ns, kind="bytes", within=None):
-    return ImageRef("a.jpg", 1, modified_ns, place=Place(str(path), kind, 0, within=within))
+    return ImageRef("a.jpg", 1, modified_ns, location=Location(str(path), kind, 0, within=within))
 
 
 def test_a_file_that_was_changed_is_refused(tmp_path):
@@ -100,7 +100,7 @@ def test_a_file_that_was_changed_is_refused(tmp_path):
     path.write_bytes(b"x")
     before_ns = os.stat(path).st_mtime_ns
     ref = _refer(path, before_ns)
-    frame = _refer("video.mp4", before_ns, "frame", within=ref.place)
+    frame = _refer("video.mp4", before_ns, "frame", within=ref.location)
     masked = ImageRef("b.jpg", 1, 7, mask=ref)
     check_unchanged([ref, frame, masked])
     os.utime(path, ns=(before_ns, before_ns + 1))

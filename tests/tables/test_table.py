@@ -9,8 +9,8 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.options import TableOptions
-from image_pipeline.components.sources.references import ImageRef, Said, fingerprint_refs
-from image_pipeline.components.sources.rows import HeldImage, Place, Row, Unusable
+from image_pipeline.components.sources.references import Annotations, ImageRef, fingerprint_refs
+from image_pipeline.components.sources.rows import EmbeddedImage, Location, Row, Unusable
 from image_pipeline.components.sources.source_kinds import kind_of, list_tables
 from image_pipeline.components.tables.table import Table
 from image_pipeline.components.tables.table_columns import complete_options
@@ -54,9 +54,13 @@ def test_rows_become_references_in_their_order(photos):
     table = photos / "train.csv"
     table.write_text("path,label,who,split,age\nb/3.jpg,cat,p1,eval,7\na/1.jpg,dog,p2,,\n")
     first, second = _list(table, columns={"group": "who"})
-    assert first == ImageRef("b/3.jpg", 3, 5, said=Said("train.csv:2", "cat", "p1", "eval", (7.0,)))
-    assert math.isnan(second.said.further[0])
-    assert dataclasses.replace(second.said, further=()) == Said("train.csv:3", "dog", "p2", "")
+    assert first == ImageRef(
+        "b/3.jpg", 3, 5, annotations=Annotations("train.csv:2", "cat", "p1", "eval", (7.0,))
+    )
+    assert math.isnan(second.annotations.further[0])
+    assert dataclasses.replace(second.annotations, further=()) == Annotations(
+        "train.csv:3", "dog", "p2", ""
+    )
 
 
 def test_one_file_has_one_name_however_it_is_written(photos):
@@ -111,7 +115,7 @@ def test_a_table_for_each_split(photos):
     pattern = str(photos / "list.{SPLIT}.txt")
     assert [split for _, split in list_tables(pattern)] == ["train", "val"]
     refs = _list(pattern)
-    assert [(ref.said.row, ref.said.split, ref.problem) for ref in refs] == [
+    assert [(ref.annotations.row, ref.annotations.split, ref.problem) for ref in refs] == [
         ("list.train.txt:1", "train", None),
         ("list.train.txt:2", "train", None),
         ("list.val.txt:1", "val", None),
@@ -135,7 +139,7 @@ def test_each_splits_paths_may_start_from_a_folder_of_its_own(tmp_path, root):
     for split in ("train", "val"):
         _write(table.parent, **{f"of_{split}.txt": "a.jpg x\nno.jpg y\n"})
     refs = _list(table, root_dir=root)
-    assert [(ref.path, ref.size_bytes, ref.said.split) for ref in refs] == [
+    assert [(ref.path, ref.size_bytes, ref.annotations.split) for ref in refs] == [
         (f"{own.replace('{SPLIT}', split)}/{name}", size, split)
         for split, own_size in (("train", 5), ("val", 3))
         for name, size in (("a.jpg", own_size), ("no.jpg", 0))
@@ -180,9 +184,9 @@ def test_nan_is_empty_and_a_list_is_no_label(photos):
     (photos / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
     options = TableOptions(columns={"image": "path", "label": "label", "group": "group"})
     first, second, third = Table(str(photos / "t.jsonl"), options).list()
-    assert (first.said.label, first.said.group) == ("", "")
+    assert (first.annotations.label, first.annotations.group) == ("", "")
     assert second.problem == "wrong_type" and "must be one value, got ['x']" in second.message
-    assert (third.said.label, third.said.group) == ("7", "2")
+    assert (third.annotations.label, third.annotations.group) == ("7", "2")
 
 
 def test_the_splits_name_is_in_the_tables_own(photos):
@@ -210,7 +214,7 @@ def test_a_cell_that_can_be_no_path_is_the_rows_problem(photos, rows, shown):
 
 
 def test_a_list_as_the_name_of_an_image_that_the_row_holds_is_the_rows_problem():
-    held = HeldImage(Place("t.h5", "array", 0), 5)
+    held = EmbeddedImage(Location("t.h5", "array", 0), 5)
     table = Table("t.h5", TableOptions(columns={"image": "x", "path": "name"}))
     for name in (["a"], {"a": 1}, Unusable("why")):
         row = Row(0, {"x": held, "name": name})

@@ -132,7 +132,7 @@ def _splits_of(images, **options):
     options = complete_options(images, IngestOptions(**options))
     check_splits(images, options)
     return [
-        options.split_names.get(ref.said.split, ref.said.split)
+        options.split_names.get(ref.annotations.split, ref.annotations.split)
         for ref in open_source(images, options).list()
     ]
 

@@ -1,6 +1,6 @@
 import pytest
 
-from image_pipeline.components.sources.references import ImageRef, Said
+from image_pipeline.components.sources.references import Annotations, ImageRef
 from image_pipeline.init.layout import find_said, guess_layout
 
 pytestmark = pytest.mark.unit
@@ -19,12 +19,15 @@ def test_class_folders():
 
 
 def test_labels_that_a_source_says_count_more_than_paths():
-    refs = [ImageRef(f"x/{n}.png", 1, 0, said=Said(f"photos:{n}", "dog")) for n in range(3)]
-    refs.append(ImageRef("x/3.png", 1, 0, said=Said("photos:3", "")))
+    refs = [
+        ImageRef(f"x/{n}.png", 1, 0, annotations=Annotations(f"photos:{n}", "dog"))
+        for n in range(3)
+    ]
+    refs.append(ImageRef("x/3.png", 1, 0, annotations=Annotations("photos:3", "")))
     found = find_said(refs)
     assert (found.images, found.classes, found.label_pattern) == (4, {"dog": 3}, None)
     assert find_said([ImageRef("x/3.png", 1, 0)]) is None
-    assert find_said([ImageRef("x/3.png", 1, 0, said=Said("photos:3"))]) is None
+    assert find_said([ImageRef("x/3.png", 1, 0, annotations=Annotations("photos:3"))]) is None
 
 
 def test_names_without_an_ending_are_images_if_there_are_no_others():

@@ -172,14 +172,15 @@ def test_of_one_class_among_the_first_items_no_threshold_is_told(tmp_path, monke
 
 
 _OWN = """
-    from image_pipeline import ImageRef, Said
+    from image_pipeline import ImageRef, Annotations
     from tests.drawings import draw, encode_png
 
     class Photos:
         def list(self):
             for number in range(40):
                 label = "cat" if number % 4 else "dog"
-                yield ImageRef(f"{number:02d}", 9, number, said=Said(f"photos:{number}", label))
+                said = Annotations(f"photos:{number}", label)
+                yield ImageRef(f"{number:02d}", 9, number, annotations=said)
 
         def read(self, ref, most_bytes):
             return encode_png(draw(int(ref.path)))
