@@ -52,7 +52,7 @@ def read_array_rows(path: str, columns: Mapping[str, str | None]) -> Iterator[Ro
       columns: the arrays that are asked for, by what they are.
 
     Yields:
-      A row for each image, numbered from 0; first of its cells is the image, a `EmbeddedImage`.
+      A row for each image, numbered from 0; first of its cells is the image, an `EmbeddedImage`.
 
     Raises:
       FileNotFoundError: if there is no such file.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset.manifest import Manifest, parse_manifest
-from image_pipeline.components.ingest.listed import count_listed, forget_listing
+from image_pipeline.components.ingest.listed import count_listed, listing_path
 from image_pipeline.components.ingest.output import FINISHED
 from image_pipeline.components.ingest.prepared_rows import PreparedChunk
 from image_pipeline.components.ingest.unpack import list_shards
@@ -17,8 +17,7 @@ from image_pipeline.components.ingest.unpack import list_shards
 
 def start_counts(work_dir: str) -> None:
     """Deletes the counts of an earlier run, before this one begins."""
-    forget_listing(work_dir)
-    files.delete(files.join(work_dir, FINISHED))
+    files.delete(listing_path(work_dir), files.join(work_dir, FINISHED))
 
 
 def check_prepared(chunks: Sequence[PreparedChunk], work_dir: str) -> Sequence[PreparedChunk]:

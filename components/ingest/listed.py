@@ -42,7 +42,6 @@ def keep_listing(listing: Listing, work_dir: str, run: str) -> list[ListedChunk]
 
     Of a generator, these are shards; how many images they hold is not known yet.
     """
-    check_run(work_dir, run)
     are_images = listing.kind.lists_images
 
     def keep(chunk: Chunk) -> ListedChunk:
@@ -53,7 +52,7 @@ def keep_listing(listing: Listing, work_dir: str, run: str) -> list[ListedChunk]
     chunks = list(map_in_order(keep, listing.chunks, threads, ahead=1))
     check_run(work_dir, run)
     kept = {"run": run, "chunks": [dataclasses.astuple(chunk) for chunk in chunks]}
-    files.write_file(_path(work_dir), json.dumps(kept).encode())
+    files.write_file(listing_path(work_dir), json.dumps(kept).encode())
     return chunks
 
 
@@ -77,11 +76,6 @@ def count_listed(work_dir: str) -> int | None:
     return None if kept is None else sum(ListedChunk(*each).listed for each in kept["chunks"])
 
 
-def forget_listing(work_dir: str) -> None:
-    """Deletes an earlier run's listing, but not the chunks."""
-    files.delete(_path(work_dir))
-
-
 def read_chunk(chunk: ListedChunk, work_dir: str) -> Chunk:
     """Reads the references of a chunk; raises as `check_run`."""
     check_run(work_dir, chunk.run)
@@ -91,12 +85,13 @@ def read_chunk(chunk: ListedChunk, work_dir: str) -> Chunk:
 
 def _read_kept(work_dir: str) -> dict[str, Any] | None:
     try:
-        return json.loads(files.read_file(_path(work_dir)))
+        return json.loads(files.read_file(listing_path(work_dir)))
     except FileNotFoundError:
         return None
 
 
-def _path(work_dir: str) -> str:
+def listing_path(work_dir: str) -> str:
+    """The file that says which chunks there are, and of which run."""
     return files.join(work_dir, "listed.json")
 
 
