@@ -86,7 +86,7 @@ class _Members:
     def __init__(self, root: str, archives: Sequence[str]):
         """Has none yet."""
         self._root, self._archives = root, archives
-        self._kinds: list[tuple[str, int]] = []  # how places are read, and when they were changed
+        self._kinds: list[tuple[str, int]] = []  # how they are read, and when they were changed
         self._keys: list[str] = []
         self._numbers = array.array("q")
         self._bad: dict[int, ImageRef] = {}

@@ -29,7 +29,7 @@ _RAW_DEFLATE = -zlib.MAX_WBITS
 
 
 def read_plain(ref: ImageRef, wanted: int) -> bytes:
-    """Reads an image that is stored as it is; see `places.Reader`."""
+    """Reads an image that is stored as it is; see `source_kinds.Reader`."""
     place = _place_of(ref)
     return _check(ref, read_range(ref, place.start, wanted), wanted)
 

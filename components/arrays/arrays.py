@@ -174,7 +174,7 @@ BLOCKS = BlockCache()
 
 
 def read_row(ref: ImageRef, wanted: int) -> bytes:
-    """Reads an image that is a row of an array; see `places.Reader`."""
+    """Reads an image that is a row of an array; see `source_kinds.Reader`."""
     place = ref.location
     assert place is not None
     array = open_arrays(place.file, ref.modified_ns).get(place.inside)

@@ -20,7 +20,7 @@ from image_pipeline.components.sources.source_kinds import Asked, SourceKind
 from image_pipeline.components.tables.table import Table
 
 _PREFIX = "rows:"
-_KIND = "own row"  # of places
+_KIND = "own row"  # of locations
 _IMAGES = ("image", "mask")
 
 

@@ -25,7 +25,7 @@ _BLOCKS = 3  # that are held of a file: threads read rows that lie near each oth
 
 
 def read_parquet_cell(ref: ImageRef, wanted: int) -> bytes:
-    """Reads a cell of a Parquet file; see `places.Reader`. All of it: its size was a guess."""
+    """Reads a Parquet file's cell; see `source_kinds.Reader`. All of it: the size was a guess."""
     assert ref.location is not None
     place = ref.location
     try:
@@ -39,7 +39,7 @@ def read_parquet_cell(ref: ImageRef, wanted: int) -> bytes:
 
 
 def read_arrow_cell(ref: ImageRef, wanted: int) -> bytes:
-    """Reads a cell of an Arrow file; see `places.Reader`."""
+    """Reads a cell of an Arrow file; see `source_kinds.Reader`."""
     assert ref.location is not None
     try:
         table = open_arrow(ref.location.file)

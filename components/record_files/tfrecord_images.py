@@ -172,7 +172,7 @@ def make_place(
 
 
 def read_image(ref: ImageRef, wanted: int) -> bytes:
-    """Reads an image in a record; see `places.Reader`."""
+    """Reads an image in a record; see `source_kinds.Reader`."""
     assert ref.location is not None
     place = ref.location
     (before, after), pixels = _parse(place)

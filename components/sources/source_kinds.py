@@ -243,7 +243,7 @@ def read_rows(path: str, columns: Asked = _NONE) -> Iterator[Row]:
 
 @functools.cache
 def _readers() -> Mapping[str, Reader]:
-    """How places of each kind are read."""
+    """How locations of each kind are read."""
     return {name: read for kind in all_kinds() for name, read in kind.locations.items()}
 
 
