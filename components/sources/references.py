@@ -57,12 +57,19 @@ class ImageRef(Compact):
     @property
     def said(self) -> Annotations | None:
         """`annotations`, by their former name."""
+        _say_former("ImageRef.said", "annotations")
         return self.annotations
 
     @property
     def place(self) -> Location | None:
         """`location`, by its former name."""
+        _say_former("ImageRef.place", "location")
         return self.location
+
+
+def _say_former(former: str, name: str) -> None:
+    """Warns the caller's caller, whose code uses a name of the version before."""
+    warnings.warn(f"{former} is called {name} now", DeprecationWarning, stacklevel=3)
 
 
 def _take_former(init: Callable[..., None]) -> Callable[..., None]:
@@ -72,8 +79,7 @@ def _take_former(init: Callable[..., None]) -> Callable[..., None]:
     def take(self: ImageRef, *values: Any, **named: Any) -> None:
         for former, field in (("said", "annotations"), ("place", "location")):
             if former in named:
-                message = f"ImageRef({former}=…) is called {field} now"
-                warnings.warn(message, DeprecationWarning, stacklevel=2)
+                _say_former(f"ImageRef({former}=…)", field)
                 named[field] = named.pop(former)
         init(self, *values, **named)
 
