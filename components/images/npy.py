@@ -125,3 +125,14 @@ def make_header(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
     fields = {"descr": descr, "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(file, fields)
     return file.getvalue()
+
+
+def make_file(array: np.ndarray) -> bytes:
+    """A whole file of an array, in the order and of the type that it has.
+
+    Raises:
+      ValueError: if it is of Python objects.
+    """
+    file = io.BytesIO()
+    np.lib.format.write_array(file, array, (1, 0), allow_pickle=False)
+    return file.getvalue()

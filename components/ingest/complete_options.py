@@ -4,7 +4,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators.generator import GENERATOR, open_generator
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.labels.kinds import MASKS
-from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES
+from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES, Files
 from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
 from image_pipeline.components.sources.rows import EmbeddedImage
 from image_pipeline.components.sources.source_kinds import (
@@ -45,7 +45,7 @@ def complete_options(
     elif kind.is_table:
         rows = rows or TableRows(images, options.columns)
         options = table_columns.complete_options(images, options, rows.with_places())
-        options = _map_splits(images, options)
+        options = _map_splits(images, options, rows.tables)
     _check_label(options)
     _check_boxes(images, options)
     if kind.has_rows and options.masks is not None and options.columns.get("mask") is None:
@@ -100,13 +100,13 @@ def _complete_generator(images: str, options: IngestOptions) -> IngestOptions:
     return options
 
 
-def _map_splits(images: str, options: IngestOptions) -> IngestOptions:
+def _map_splits(images: str, options: IngestOptions, tables: Files) -> IngestOptions:
     """The options with the pipeline's names for splits that are called otherwise, as `val` is.
 
     Those are meant that the names of tables name; a test split is for evaluation if no other is.
     """
     own = {}
-    for split in _list_splits(images, options):
+    for split in _list_splits(images, options, tables):
         usual = split if split in options.splits else SPLIT_NAMES.get(split.lower(), split)
         own[split] = options.split_names.get(split, usual)
     if "eval" not in own.values() and "eval" in options.splits and "test" not in options.splits:
@@ -132,13 +132,12 @@ def check_splits(images: str, options: IngestOptions) -> None:
             )
 
 
-def _list_splits(images: str, options: IngestOptions) -> list[str]:
+def _list_splits(images: str, options: IngestOptions, tables: Files | None = None) -> list[str]:
     """The splits that the names of tables name, unless a pattern or a column says more."""
-    if not kind_of(images).is_table or SPLIT in images:
+    if not kind_of(images).is_table or SPLIT in images or "split" in options.columns:
         return []
-    if "split" in options.columns:
-        return []
-    return sorted({split for _, split in list_tables(images) if split is not None})
+    tables = list_tables(images) if tables is None else tables
+    return sorted({split for _, split in tables if split is not None})
 
 
 def _check_boxes(images: str, options: IngestOptions) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 from image_pipeline.components import files
 from image_pipeline.components.extras import need
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
+from image_pipeline.components.images.npy import make_file
 from image_pipeline.components.sources.folder import find_below
 from image_pipeline.components.sources.options import VideoOptions
 from image_pipeline.components.sources.references import ImageRef, Source
@@ -63,9 +64,7 @@ class Frames:
         if most_bytes < ref.size_bytes:
             return np.lib.format.MAGIC_PREFIX  # It is too large, or only its kind is asked for.
         video = _find_video(self, _video_of(ref))
-        data = io.BytesIO()
-        np.lib.format.write_array(data, video.read(ref.location.start), (1, 0), allow_pickle=False)
-        return data.getvalue()[:most_bytes]
+        return make_file(video.read(ref.location.start))[:most_bytes]
 
     def list_frames(self, ref: ImageRef) -> Iterator[ImageRef]:
         """The frames of a video; itself with its problem, if it cannot be read."""

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import io
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import UNSUPPORTED, BadImage
+from image_pipeline.components.images.npy import make_file
 from image_pipeline.components.messages import describe_error
 from image_pipeline.components.sources.references import Annotations, ImageRef
 from image_pipeline.components.sources.source_kinds import SourceKind
@@ -70,9 +70,7 @@ class OwnObject:
         if isinstance(found, np.ndarray):
             if found.dtype.hasobject:
                 raise BadImage(UNSUPPORTED, "read() gave an array of Python objects; give uint8")
-            file = io.BytesIO()
-            np.lib.format.write_array(file, found, (1, 0), allow_pickle=False)
-            found = file.getvalue()
+            found = make_file(found)
         if isinstance(found, bytearray | memoryview):
             found = bytes(found)
         if not isinstance(found, bytes):
