@@ -20,7 +20,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.prepare import Encoding
 from image_pipeline.components.ingest.file_sample import Census, Sampled, draw_sample, take_census
 from image_pipeline.components.ingest.framed_records import record_values
-from image_pipeline.components.ingest.open_source import open_complete
+from image_pipeline.components.ingest.listing import list_images
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.places import count_shards
 from image_pipeline.components.ingest.plan import memory_to_plan
@@ -62,6 +62,7 @@ class Forecast:
       peak_disk_bytes: disk space while it runs, at the configured encoding: prepared images and
         shards.
       memory_bytes: memory of the process that plans, which needs the most.
+      understood: what was inferred of what the source means, a sentence each.
     """
 
     found: int
@@ -81,6 +82,7 @@ class Forecast:
     serial_seconds: float
     peak_disk_bytes: int
     memory_bytes: int
+    understood: tuple[str, ...] = ()
 
     def cluster_seconds(self, cores: int) -> float:
         """The duration on this many cores like this machine's, once all of them work.
@@ -131,9 +133,11 @@ def forecast_ingest(
             f"How many images {images_dir} makes is known when it has run, so nothing is forecast; "
             "ingest it, or save some of its images to a folder and plan with that."
         )
-    source, options = open_complete(images_dir, options)
-    encodings = get_args(Encoding)
-    return forecast_files(source, source.list(), options, sample_size, seed, encodings)
+    listing, encodings = list_images(images_dir, options), get_args(Encoding)
+    forecast = forecast_files(
+        listing.source, listing.refs(), listing.options, sample_size, seed, encodings
+    )
+    return dataclasses.replace(forecast, understood=listing.options.understood)
 
 
 def forecast_files(

@@ -23,6 +23,7 @@ from image_pipeline.components.sources.references import (
     make_chunks,
 )
 from image_pipeline.components.sources.source_kinds import SourceKind, kind_of
+from image_pipeline.components.sources.understood import collect
 from image_pipeline.components.spool import Spool
 
 _MOST_OFFERED = 64  # Results that TFX has already are not ingested, and their listings not taken.
@@ -35,7 +36,7 @@ class Listing:
     Attributes:
       images: the folder, archive or table, or its URI; or the generator.
       kind: what of these it is.
-      options: of ingest, with all that a table says of its columns.
+      options: of ingest, with all that a table says of its columns, and what else was understood.
       source: what reads them.
       chunks: the references, as units of work.
       fingerprint: changes if any file is added, removed or touched.
@@ -75,15 +76,21 @@ def list_images(images: str, options: IngestOptions) -> Listing:
     Raises:
       UserError: if the options do not fit what is given, or it cannot be listed.
     """
-    source, options = open_complete(images, options)
     kind = kind_of(images)
-    refs = source.list()
-    chunks = make_chunks(refs) if kind.lists_images else make_chunks(refs, SHARDS_AT_ONCE)
-    listing = Listing(images, kind, options, source, Spool(chunks, at_once=1))
-    columns: tuple[object, ...] = (options.columns, options.column_types) if kind.has_rows else ()
-    if version := images_version(images):  # That makes images, or reads them.
-        columns += (version,)
-    listing.fingerprint = fingerprint_refs(_count(listing), columns)
+    with collect() as understood:
+        source, options = open_complete(images, options)
+        refs = source.list()
+        chunks = make_chunks(refs) if kind.lists_images else make_chunks(refs, SHARDS_AT_ONCE)
+        listing = Listing(images, kind, options, source, Spool(chunks, at_once=1))
+        columns: tuple[object, ...] = ()
+        if kind.has_rows:
+            columns = (options.columns, options.column_types)
+        if version := images_version(images):  # That makes images, or reads them.
+            columns += (version,)
+        listing.fingerprint = fingerprint_refs(_count(listing), columns)
+    if understood:
+        said = tuple(dict.fromkeys((*options.understood, *understood)))
+        listing.options = options.model_copy(update={"understood": said})
     return listing
 
 

@@ -24,6 +24,7 @@ from image_pipeline.components.sources.pairs import names_in
 _SINCE = (
     *TableOptions.model_fields,
     *("classes", "class_ids", "masks", "generator", "video", "in_place", "leave_out"),
+    "understood",
 )
 # What was done before there were these options, which older manifests do not have.
 _BEFORE = {"follow_links": True, "conflicting_labels": "keep"}
@@ -111,6 +112,9 @@ class IngestOptions(TableOptions):
     """Threads per task; 0 means one more than there are cores, so that none is idle while a thread
     waits for a file, and, if the images are at a URI, 64 that read besides those that decode. Never
     changes a byte of the output."""
+
+    understood: tuple[str, ...] = ()
+    """What was inferred of what the source means, a sentence each. Ingest fills it in."""
 
     @pydantic.model_validator(mode="after")
     def _check_patterns(self) -> "IngestOptions":

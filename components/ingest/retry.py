@@ -96,7 +96,7 @@ def choose_options(stored: dict, given: IngestOptions | None) -> IngestOptions:
     different = [
         f"{key} was {show(old.get(key))}, now {show(new.get(key))}"
         for key in sorted(old | new)
-        if old.get(key) != new.get(key)
+        if old.get(key) != new.get(key) and key != "ingest.understood"
     ]
     if different:
         raise UserError(

@@ -8,7 +8,6 @@ import apache_beam as beam
 from image_pipeline.components import files
 from image_pipeline.components.beam.job import run_job
 from image_pipeline.components.dataset.manifest import Manifest, read_whole_manifest
-from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.counts import check_finished, start_counts
 from image_pipeline.components.ingest.fence import hold_run
 from image_pipeline.components.ingest.listed import keep_listing
@@ -85,7 +84,7 @@ def run_retry(
       UserError: if the person who called can put it right.
       RuntimeError: if a stage lost what entered it; the message names the stage.
     """
-    options = options and complete_options(images_dir, options)
+    options = options and list_images(images_dir, options).options
     if not is_interrupted(output_dir, work_dir):
         files.delete_tree(work_dir)
         stored = read_whole_manifest(output_dir).options

@@ -113,6 +113,8 @@ def _run_and_tell(plan: "RunPlan", survey: "Listing", as_json: bool, quiet: bool
     from image_pipeline.components.locks import hold_lock
     from image_pipeline.run.metadata_file import check_metadata
     from image_pipeline.run_folder import RunFolder
+    from image_pipeline.show.ingest_summary import understood_rows
+    from image_pipeline.show.rows import print_rows
     from image_pipeline.show.said import describe_survey
 
     folder = RunFolder(plan.output_dir)
@@ -127,6 +129,7 @@ def _run_and_tell(plan: "RunPlan", survey: "Listing", as_json: bool, quiet: bool
             if plan.config.ingest.generator is not None:
                 what = f"{survey.found:,} shards of {plan.images_dir}"
             told.print(f"{what}; {plan.beam_args[0]}")
+            print_rows(understood_rows(survey.options.understood), told)
         summary = _run_with_progress(plan, len(survey.classes), told, check)
         if told is not None:
             from image_pipeline.show.summary import print_summary

@@ -22,8 +22,8 @@ from image_pipeline.components.messages import show
 from image_pipeline.components.names import decode_name
 
 _NOTE = ".source.json"
-# It decides whether a run ends, and nothing of what it writes.
-_FREE = {"ingest.max_bad_fraction"}
+# These decide whether a run ends, or what is said of it, and nothing of what it writes.
+_FREE = {"ingest.max_bad_fraction", "ingest.understood"}
 _WAY_OUT = "choose another --output, or replace it with --replace (from Python: replace=True)."
 
 

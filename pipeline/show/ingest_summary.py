@@ -1,6 +1,6 @@
 """An ingest in numbers and in lines."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from image_pipeline.components.dataset.lists import LEFT_OUT, Skipped, read_list
@@ -20,7 +20,7 @@ _MOST_NAMES = 5
 
 
 def summarize_data_set(examples_dir: str) -> dict[str, Any]:
-    """The numbers of an ingest, with what is said of its images, see `summarize_said`.
+    """The numbers of an ingest, with what was understood, and said of its images.
 
     And `unserved`, images that a served model sees differently, and `leave_out_unknown`: how many
     paths of `ingest.leave_out` are of no image, with the first of them as `leave_out_examples`.
@@ -29,7 +29,8 @@ def summarize_data_set(examples_dir: str) -> dict[str, Any]:
     unserved = {"unserved": count_unserved(examples_dir)}
     unknown = find_unknown(examples_dir, manifest)
     left_out = {"leave_out_unknown": len(unknown), "leave_out_examples": unknown[:_MOST_NAMES]}
-    said = summarize_said(examples_dir, manifest)
+    said = {"understood": list(manifest.options.get("understood", ()))}
+    said |= summarize_said(examples_dir, manifest)
     return summarize_manifest(manifest) | said | unserved | left_out
 
 
@@ -68,6 +69,11 @@ def find_missing_classes(classes: Mapping[str, Mapping[str, int]]) -> dict[str, 
     known = {name for own in classes.values() for name in own if name}
     missing = {split: sorted(known - own.keys()) for split, own in classes.items()}
     return {split: names for split, names in missing.items() if names}
+
+
+def understood_rows(sentences: Iterable[str]) -> list[tuple[str, str]]:
+    """What was inferred of what a source means, a line each; before anything is written."""
+    return [("taken as", printable(sentence)) for sentence in sentences]
 
 
 def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:

@@ -1,0 +1,18 @@
+import pytest
+
+from image_pipeline.components.sources.understood import collect, understood
+
+pytestmark = pytest.mark.unit
+
+
+def test_sentences_are_collected_in_order_each_once():
+    understood("nobody listens")
+    with collect() as said:
+        understood("val/ is taken as the split eval")
+        understood("the label is the column 'emotion'")
+        understood("val/ is taken as the split eval")
+        with collect() as inner:
+            understood("of another source")
+    understood("nobody listens any more")
+    assert said == ["val/ is taken as the split eval", "the label is the column 'emotion'"]
+    assert inner == ["of another source"]
