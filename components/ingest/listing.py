@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from image_pipeline.components.function_version import images_version
 from image_pipeline.components.generators.generator import SHARDS_AT_ONCE
+from image_pipeline.components.ingest.layout import Tally, understand
 from image_pipeline.components.ingest.open_source import open_complete
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import names_of
@@ -23,9 +24,10 @@ from image_pipeline.components.sources.references import (
     make_chunks,
 )
 from image_pipeline.components.sources.source_kinds import SourceKind, kind_of
-from image_pipeline.components.sources.understood import collect
+from image_pipeline.components.sources.understood import collect, understood
 from image_pipeline.components.spool import Spool
 
+_MOST_REFS = 4096  # of a chunk
 _MOST_OFFERED = 64  # Results that TFX has already are not ingested, and their listings not taken.
 
 
@@ -46,6 +48,7 @@ class Listing:
       first_problem: what is wrong with the first that says so; "" if none does.
       outside: number of links or rows that lead out of the folder and are not followed.
       paths_outside: the first and the last of these by name.
+      tables: names of files in the folder that may say more of its images, and are not read.
     """
 
     images: str
@@ -60,10 +63,23 @@ class Listing:
     first_problem: str = ""
     outside: int = 0
     paths_outside: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
 
     def refs(self) -> Iterator[ImageRef]:
         """The references in their order."""
         return (ref for chunk in self.chunks for ref in chunk.refs)
+
+    def understand(self, tally: Tally) -> None:
+        """Completes the options by what the folders mean, which `tally` has counted."""
+        collections.deque(self.chunks, maxlen=0)
+        self.tables = tuple(tally.tables)
+
+        def list_paths() -> Iterator[str]:
+            return (ref.path for ref in self.refs() if ref.problem is None)
+
+        self.options, said = understand(self.images, self.options, tally, list_paths)
+        for sentence in said:
+            understood(sentence)
 
 
 def list_images(images: str, options: IngestOptions) -> Listing:
@@ -77,20 +93,23 @@ def list_images(images: str, options: IngestOptions) -> Listing:
       UserError: if the options do not fit what is given, or it cannot be listed.
     """
     kind = kind_of(images)
-    with collect() as understood:
+    with collect() as said:
         source, options = open_complete(images, options)
-        refs = source.list()
-        chunks = make_chunks(refs) if kind.lists_images else make_chunks(refs, SHARDS_AT_ONCE)
-        listing = Listing(images, kind, options, source, Spool(chunks, at_once=1))
+        tally, refs = Tally(), source.list()
+        most = _MOST_REFS if kind.lists_images else SHARDS_AT_ONCE
+        chunks = Spool(make_chunks(refs if kind.has_rows else tally.watch(refs), most), at_once=1)
+        listing = Listing(images, kind, options, source, chunks)
+        if not kind.has_rows:
+            listing.understand(tally)
         columns: tuple[object, ...] = ()
         if kind.has_rows:
             columns = (options.columns, options.column_types)
         if version := images_version(images):  # That makes images, or reads them.
             columns += (version,)
         listing.fingerprint = fingerprint_refs(_count(listing), columns)
-    if understood:
-        said = tuple(dict.fromkeys((*options.understood, *understood)))
-        listing.options = options.model_copy(update={"understood": said})
+    if said:
+        known = tuple(dict.fromkeys((*options.understood, *said)))
+        listing.options = listing.options.model_copy(update={"understood": known})
     return listing
 
 

@@ -12,9 +12,6 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.labels.kinds import MASKS
 from image_pipeline.components.sources.pairs import match_template
 
 ENDINGS = frozenset(
@@ -97,20 +94,6 @@ def find_masks(list_paths: Callable[[], Iterable[str]]) -> Masks | None:
     return Masks(len(paired), mask, image, _find_image_dir(paired), _find_templates(paired))
 
 
-def check_masks(
-    images_dir: str, options: IngestOptions, list_paths: Callable[[], Iterable[str]]
-) -> None:
-    """Refuses masks among the images, unless the options say what class they are.
-
-    Raises:
-      UserError: if there are masks among the images.
-    """
-    default = IngestOptions.model_fields["label_pattern"].default
-    is_said = options.label_kind is MASKS or options.label_pattern not in (None, default)
-    if not is_said and (masks := find_masks(list_paths)):
-        raise UserError(explain_masks(images_dir, masks))
-
-
 def explain_masks(images_dir: str, masks: Masks) -> str:
     """What was found, the rule and what to do."""
     images, own = masks.templates or ("images/{key}.*", "masks/{key}.*")
@@ -187,10 +170,11 @@ def _has_suffix(name: str) -> bool:
 
 @functools.lru_cache  # Most files are in the folder of the one before.
 def _are_mask_folders(folders: str) -> bool:
-    return any(_is_mask_folder(folder) for folder in folders.split("/"))
+    return any(is_mask_folder(folder) for folder in folders.split("/"))
 
 
-def _is_mask_folder(folder: str) -> bool:
+def is_mask_folder(folder: str) -> bool:
+    """Tells whether a folder is called as those of masks are."""
     return bool(_words(folder) & _MASK_WORDS) or "ground_truth" in folder.lower()
 
 
@@ -209,7 +193,7 @@ def _places_of_image(mask: str) -> Iterable[_Place]:
     for number in range(len(folders)):
         # Several such folders, as in `annotations/trimaps`, may stand for one.
         for end in range(number + 1, len(folders) + 1):
-            if not all(map(_is_mask_folder, folders[number:end])):
+            if not all(map(is_mask_folder, folders[number:end])):
                 break
             for own in {stem, bare or stem, _ANY_SUFFIX.sub("", stem)}:
                 yield "/".join(folders[:number]), "/".join(["", *folders[end:]]), own

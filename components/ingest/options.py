@@ -41,8 +41,9 @@ class IngestOptions(TableOptions):
     or `original`, and nothing is converted."""
     leave_out: PathList = ()
     """Images that are left out, whatever they are: their paths, as `source` of the index and the
-    lists beside it have them; or a text file with a path a line, as `image-pipeline browse` writes
-    it, which is read when the options are. They are skipped as `left_out`."""
+    lists beside it have them, or folders, each with a slash at its end; or a text file with a path
+    a line, as `image-pipeline browse` writes it, which is read when the options are. They are
+    skipped as `left_out`."""
     label_pattern: str | None = r"(?P<label>[^/]+)/.+"
     """Matched from the start of an image's path below the folder; its group `label` is the class.
     The default reads `<class>/<file>`. None: the images have no labels."""
@@ -163,9 +164,13 @@ class IngestOptions(TableOptions):
         return self
 
     @functools.cached_property
-    def left_out(self) -> frozenset[str]:
-        """The paths of `leave_out`, to be asked for by each image."""
-        return frozenset(self.leave_out)
+    def _left_out(self) -> tuple[frozenset[str], tuple[str, ...]]:
+        return frozenset(self.leave_out), tuple(each for each in self.leave_out if each[-1:] == "/")
+
+    def is_left_out(self, path: str) -> bool:
+        """Whether `leave_out` names a path, or a folder that it is in."""
+        paths, folders = self._left_out
+        return path in paths or path.startswith(folders)
 
     @property
     def record_columns(self) -> tuple[record.Column, ...]:

@@ -52,7 +52,7 @@ def prepare_source(
 
 def read_pair(ref: ImageRef, source: Source, options: IngestOptions) -> tuple[_Read, _Read | None]:
     """What is read of a reference and of its mask, or why it cannot be; None where it has none."""
-    if options.left_out and decode_name(ref.path) in options.left_out:
+    if options.leave_out and options.is_left_out(decode_name(ref.path)):
         return _LEFT_OUT, None
     prepare = options.prepare
     return try_read_pair(ref, source, prepare.max_file_bytes, prepare.sound is not None)

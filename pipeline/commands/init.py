@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import itertools
+import math
 import os
 import shlex
 import shutil
@@ -15,7 +16,7 @@ import click
 from image_pipeline.commands.shared import FOLLOW_LINKS, say
 
 _PROGRAM = "image-pipeline"
-_FORECAST_FILES = 50  # that are prepared on trial
+_FORECAST_FILES = 200  # that are prepared on trial
 
 
 @click.command(short_help="Look at images, and write a configuration that suits them.")
@@ -26,18 +27,28 @@ _FORECAST_FILES = 50  # that are prepared on trial
     help="The folder that a table's paths start from, and stay in (ingest.root_dir).",
 )
 @FOLLOW_LINKS
-@click.option("--yes", is_flag=True, help="Write the guess without asking.")
+@click.option(
+    "--max-bad-fraction",
+    "bad_fraction",
+    type=click.FloatRange(0, 1),
+    help="The share of the images that may be lost (ingest.max_bad_fraction); 0.01 by default.",
+)
+@click.option("--yes", is_flag=True, help="Write what was understood without asking.")
 def init(
-    images_dir: str, output_path: str, root_dir: str | None, follow_links: bool, yes: bool
+    images_dir: str,
+    output_path: str,
+    root_dir: str | None,
+    follow_links: bool,
+    bad_fraction: float | None,
+    yes: bool,
 ) -> None:
     """Look at a folder, a table or a generator, and write a starter configuration for it.
 
     Shows what it found: classes and splits by names, sizes, duplicates and what an ingest will take
-    by some of the images. Asks at most three questions before it writes the file. Of a generator,
-    runs the first items.
+    by some of the images, which it prepares on trial. Asks what cannot be known before it writes
+    the file. Of a generator, runs the first items.
     """
     from image_pipeline.components.ingest.options import IngestOptions
-    from image_pipeline.components.sources.source_kinds import kind_of
     from image_pipeline.components.sources.span_pattern import check_one_source
     from image_pipeline.init.duplicates import estimate_duplicates
     from image_pipeline.init.found_rows import forecast_rows, found_rows
@@ -49,12 +60,11 @@ def init(
     _check_new(output_path)
     check_one_source(images_dir)
     given = IngestOptions(root_dir=root_dir, follow_links=follow_links)
-    read = _read_table if kind_of(images_dir).has_rows else _read_folder
-    # A COCO file may be in the folder.
-    images_dir, layout, source, refs = read(images_dir, given)
+    # What is read may be in the folder that is given.
+    images_dir, layout, source, refs = _read(images_dir, given, yes)
     layout = dataclasses.replace(layout, follow_links=follow_links)
     sizes: Any = measure_sizes(source, refs)
-    _check_guess(images_dir, layout, sizes)
+    _check_guess(images_dir, layout, source, sizes)
     has_files = layout.generator is None and layout.video is None
     some: Any = measure_some(source, refs) if has_files else []
     # Copies are found by their sizes, so not in a sample.
@@ -62,9 +72,13 @@ def init(
     _show(found_rows(layout, sizes, copies))
     with _explain_end_of_input():
         answers: Any = _ask(layout, sizes, yes)
+    if bad_fraction is not None:
+        answers = dataclasses.replace(answers, bad_fraction=bad_fraction)
     text = write_starter(layout, sizes, answers)
     if has_files:
-        _show(forecast_rows(_forecast(images_dir, layout, source, some, text, len(refs))))
+        forecast = _forecast(images_dir, layout, source, some, text, len(refs))
+        _show(forecast_rows(forecast))
+        _check_loss(images_dir, layout, forecast, answers.bad_fraction)
     if not yes:
         with _explain_end_of_input():
             wanted = click.confirm(f"Write {output_path}?", default=True)
@@ -88,14 +102,46 @@ def _name_program() -> str:
     return _PROGRAM if is_on_path or os.path.basename(called) != _PROGRAM else shlex.quote(called)
 
 
-def _read_folder(images_dir: str, given: Any) -> tuple[str, Any, Any, list[Any]]:
+def _read(images_dir: str, given: Any, yes: bool) -> tuple[str, Any, Any, list[Any]]:
+    """What is given, or the part of it that is meant: its name, layout, source and references."""
+    from image_pipeline.components import files
+    from image_pipeline.components.ingest.layout import UnclearLayout
+    from image_pipeline.components.sources.source_kinds import kind_of
+
+    if kind_of(images_dir).has_rows:
+        return _read_table(images_dir, given)
+    try:
+        return _read_folder(images_dir, given)
+    except UnclearLayout as unclear:
+        if yes:
+            raise
+        with _explain_end_of_input():
+            choice: Any = _choose(unclear)
+    if choice.images:
+        return _read(files.join(images_dir, choice.images), given, yes)
+    return _read_folder(images_dir, given, choice.meaning)
+
+
+def _choose(unclear: Any) -> Any:
+    """Asks which of its meanings a folder has."""
+    say(f"The folder may mean several things: {unclear.found}.")
+    for number, choice in enumerate(unclear.choices, 1):
+        say(f"  {number}  {choice.words}")
+    numbers = click.IntRange(1, len(unclear.choices))
+    return unclear.choices[click.prompt("Which is meant?", type=numbers) - 1]
+
+
+def _read_folder(
+    images_dir: str, given: Any, chosen: Any = None
+) -> tuple[str, Any, Any, list[Any]]:
     from image_pipeline.components import files
     from image_pipeline.components.errors import UserError
+    from image_pipeline.components.ingest.layout import list_images_of
     from image_pipeline.components.ingest.open_source import open_source
     from image_pipeline.components.sources.folder import FOLDER
     from image_pipeline.components.sources.source_kinds import kind_of
     from image_pipeline.init.annotations import explain_boxes, find_coco
-    from image_pipeline.init.layout import find_said, guess_layout, list_images_of, split_pairs
+    from image_pipeline.init.layout import find_said, guess_layout, split_pairs
     from image_pipeline.init.listing import list_files
 
     source = open_source(images_dir, given)
@@ -103,11 +149,12 @@ def _read_folder(images_dir: str, given: Any) -> tuple[str, Any, Any, list[Any]]
     paths = list(refs)
     if (coco := find_coco(paths)) and kind_of(images_dir) is FOLDER:
         return _read_table(files.join(images_dir, coco), given)
-    layout = find_said(refs.values()) or guess_layout(paths)
+    layout = find_said(refs.values()) or guess_layout(paths, images_dir, chosen)
     if layout.masks is None:
         if explained := explain_boxes(source, refs):
             raise UserError(explained)
-        own = [refs[path] for path in list_images_of(paths)]
+        images = list_images_of(paths)
+        own = [refs[path] for path in images if not path.startswith(layout.leave_out)]
         return images_dir, *_open_videos(layout, source, own, given.follow_links)
     from image_pipeline.init.mask_levels import read_levels
 
@@ -149,20 +196,25 @@ def _check_new(output_path: str) -> None:
         raise UserError(f"{folder!r} must be a folder that can be written to; make it first.")
 
 
-def _check_guess(images_dir: str, layout: Any, sizes: Any) -> None:
+def _check_guess(images_dir: str, layout: Any, source: Any, sizes: Any) -> None:
     """Refuses a folder without images, and one whose masks' names follow no one rule."""
     from image_pipeline.components.errors import UserError
     from image_pipeline.components.ingest.masks import explain_masks
+    from image_pipeline.components.sources.folder import OUTSIDE
     from image_pipeline.init.found_rows import say_unread
 
     if layout.masks is not None and layout.masks.templates is None:
         raise UserError(explain_masks(images_dir, layout.masks))
     if sizes is None:
         found = layout.images + layout.others
+        outside = sum(ref.problem == OUTSIDE for ref in source.list())
+        links = (
+            f" {outside:,} links lead out of it: --follow-links follows them." if outside else ""
+        )
         unread = f" that is read ({say_unread(layout)}): convert them to JPEG or PNG"
         raise UserError(
             f"{images_dir!r} must hold images, but none of its {found:,} files is one"
-            f"{unread if layout.unread else ''}."
+            f"{unread if layout.unread else ''}.{links}"
         )
 
 
@@ -207,16 +259,40 @@ def _forecast(
     import yaml
 
     from image_pipeline.components.ingest.forecast import forecast_files
+    from image_pipeline.components.ingest.listing import list_images
     from image_pipeline.components.ingest.open_source import open_complete
     from image_pipeline.components.ingest.options import IngestOptions
 
-    options = IngestOptions.model_validate(yaml.safe_load(text)["ingest"])
-    complete, options = open_complete(images_dir, options, getattr(source, "rows", None))
-    if layout.has_masks or layout.columns:  # What is listed then are pairs, or rows.
-        source, refs = complete, list(complete.list())
-        images = len(refs)
-    each = images / max(1, len(refs))
+    options, each = IngestOptions.model_validate(yaml.safe_load(text)["ingest"]), 1.0
+    if layout.columns:  # They were read already, perhaps by other options.
+        source, options = open_complete(images_dir, options, getattr(source, "rows", None))
+        refs = list(source.list())
+    elif layout.has_masks or images == len(refs):
+        listing = list_images(images_dir, options)
+        source, refs, options = listing.source, list(listing.refs()), listing.options
+    else:  # Of very many files, some.
+        each = images / len(refs)
     return forecast_files(source, refs, options, _FORECAST_FILES, each_stands_for=each)
+
+
+def _check_loss(images_dir: str, layout: Any, forecast: Any, accepted: float) -> None:
+    """Refuses to write a configuration with which an ingest would lose images, and so fail."""
+    from image_pipeline.components.errors import UserError
+
+    # Of a table, all rows were looked at; of files, some were prepared.
+    found = layout.images + layout.others if layout.columns else 0
+    bad = max(forecast.bad_fraction, layout.others / found if found else 0.0)
+    if bad <= accepted:
+        return
+    reasons = "; ".join(
+        f"{each['path']}: {each['message']}" for each in forecast.bad_reasons.values()
+    )
+    raise UserError(
+        f"About {bad:.1%} of {images_dir!r} would be lost"
+        f"{f' ({reasons})' if reasons else ''}, and an ingest that loses more than "
+        f"{accepted:.1%} fails, so nothing was written. Mend what is wrong, or give "
+        f"--max-bad-fraction={math.ceil(bad * 100 + 1) / 100:g} to accept the loss."
+    )
 
 
 def _show(rows: list[tuple[str, str]]) -> None:

@@ -22,7 +22,7 @@ def found_rows(layout: Layout, sizes: Sizes, copies: float | None) -> list[tuple
     """
     kind = layout.kind_of_label
     height, width, channels = guess_view(sizes, kind == "boxes")
-    rows = [("layout", layout.kind)]
+    rows = [("layout", layout.kind), *(("taken as", sentence) for sentence in layout.said)]
     known = "" if layout.generator is None else "; how many there are is known when it has run"
     rows.append(("images" if layout.video is None else "videos", f"{layout.images:,}{known}"))
     if layout.columns:

@@ -4,27 +4,24 @@ import collections
 import dataclasses
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
 
-from image_pipeline.components.ingest.masks import ENDINGS, Masks, find_masks
-from image_pipeline.components.sources.file_names import SPLIT_NAMES
-from image_pipeline.components.sources.frames import VIDEO_ENDINGS
+from image_pipeline.components.ingest.layout import (
+    NO_CLASSES,
+    Meaning,
+    Tally,
+    choose_eval,
+    find_meaning,
+    find_split_folders,
+    list_images_of,
+)
+from image_pipeline.components.ingest.masks import ENDINGS, Masks
 from image_pipeline.components.sources.options import GeneratorOptions, VideoOptions
 from image_pipeline.components.sources.pairs import match_template
 from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.references import ImageRef
 
-# ImageNet's synset; a name and a number, as in cat.12.jpg; all before the first underscore.
-_FLAT_PATTERNS = (
-    r"(?P<label>n\d{8})_.+",
-    r"(?P<label>[^/]*?[^/\d._ -])[._ -]*\d+\.[^./]+$",
-    r"(?P<label>[^/_]+)_.+",
-)
 _READ_ENDINGS = ENDINGS | {".apng", ".dib", ".mpo", ".npy"}
 _UNREAD_ENDINGS = IMAGE_ENDINGS - _READ_ENDINGS
-_KINDS = (ENDINGS, (".wav", ".flac"), VIDEO_ENDINGS, (".npy",), ("",))
-_FOLDERS = r"(?P<label>[^/]+)/.+"
-_ENOUGH = 0.9  # of the images must fit a guess; the rest will be quarantined
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +43,7 @@ class Layout:
       column_types: for `ingest.column_types`.
       root_dir: for `ingest.root_dir`.
       follow_links: for `ingest.follow_links`.
+      leave_out: for `ingest.leave_out`.
       tag_separator: for `ingest.tag_separator`.
       values: the labels, if they are numbers.
       masks: for pairs, the masks found; otherwise None.
@@ -55,6 +53,7 @@ class Layout:
         first items: nobody knows how many there are.
       unread: of the other files, those named as images that are not read, such as .heic: how many
         have which ending.
+      said: what was inferred of what folders mean, a sentence each.
     """
 
     kind: str
@@ -69,6 +68,7 @@ class Layout:
     column_types: Mapping[str, str] = dataclasses.field(default_factory=dict)
     root_dir: str | None = None
     follow_links: bool = False
+    leave_out: tuple[str, ...] = ()
     tag_separator: str | None = None
     values: Sequence[float] = ()
     masks: Masks | None = None
@@ -76,6 +76,7 @@ class Layout:
     video: VideoOptions | None = None
     generator: GeneratorOptions | None = None
     unread: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    said: tuple[str, ...] = ()
 
     @property
     def kind_of_label(self) -> str:
@@ -93,22 +94,41 @@ class Layout:
         return self.masks is not None or self.columns.get("mask") is not None
 
 
-def guess_layout(paths: Collection[str]) -> Layout:
-    """Guesses a folder's layout.
+def guess_layout(paths: Collection[str], folder: str = "", chosen: Meaning | None = None) -> Layout:
+    """What a folder's paths mean, as ingest understands them.
 
     Args:
       paths: of all files, relative to the folder, with slashes.
+      folder: for messages.
+      chosen: what it means, if that was asked.
+
+    Raises:
+      UnclearLayout: if several meanings are possible.
     """
     images = list_images_of(paths)
-    others = len(paths) - len(images)
-    layout = (
-        _guess_pairs(images, others)
-        or _guess_splits(images, others)
-        or _guess_folders(images, others)
-        or _guess_names(images, others)
-        or Layout("no classes", len(images), others)
+    meaning = chosen or find_meaning(folder, Tally(paths), lambda: images)
+    has_classes = meaning.kind != NO_CLASSES
+    pattern = meaning.label_pattern if has_classes else None
+    own, splits, split_pattern = images, meaning.splits, meaning.split_pattern
+    if meaning.masks is not None:
+        own, _ = split_pairs(images, meaning.masks)
+        split_pattern, splits = find_split_folders(own)
+    named = choose_eval(splits)
+    kept = [path for path in own if not path.startswith(meaning.leave_out)]
+    return Layout(
+        meaning.kind,
+        len(images) if meaning.masks is not None else len(kept),
+        len(paths) - len(images),
+        label_pattern=pattern,
+        classes=_count(pattern, "label", kept),
+        split_pattern=split_pattern,
+        split_names={each: name for each, name in named.items() if each != name},
+        splits=_count_splits(split_pattern, named, kept),
+        leave_out=meaning.leave_out,
+        masks=meaning.masks,
+        unread=_count_unread(paths),
+        said=meaning.said,
     )
-    return dataclasses.replace(layout, unread=_count_unread(paths))
 
 
 def find_said(refs: Iterable[ImageRef]) -> Layout | None:
@@ -118,13 +138,6 @@ def find_said(refs: Iterable[ImageRef]) -> Layout | None:
     return (
         Layout("labels that the source says", said.total(), 0, classes=classes) if classes else None
     )
-
-
-def list_images_of(paths: Collection[str]) -> list[str]:
-    """The paths that end as images do; else as sounds, videos or arrays; or not at all, as ids."""
-    endings = [_ending(path) for path in paths]
-    own = next((kind for kind in _KINDS if not set(kind).isdisjoint(endings)), ())
-    return [path for path, ending in zip(paths, endings, strict=True) if ending in own]
 
 
 def _count_unread(paths: Iterable[str]) -> dict[str, int]:
@@ -139,47 +152,6 @@ def _ending(path: str) -> str:
     return name[dot:].lower() if dot > 0 else ""
 
 
-def _guess_pairs(images: Sequence[str], others: int) -> Layout | None:
-    masks = find_masks(lambda: images)
-    if masks is None:
-        return None
-    own, _ = split_pairs(images, masks)
-    return Layout("image/mask pairs", len(images), others, masks=masks, **_find_splits(own))
-
-
-def _find_splits(images: Sequence[str]) -> dict[str, Any]:
-    """Where folders at one depth are called train, val, test: what a layout says of it."""
-    depth = max((path.count("/") for path in images), default=0)
-    for place in range(depth):
-        named = collections.Counter(
-            folders[place] for path in images if len(folders := path.split("/")[:-1]) > place
-        )
-        splits = {each: SPLIT_NAMES.get(each.lower()) for each in sorted(named)}
-        if None in splits.values() or "train" not in splits.values() or len(splits) < 2:
-            continue
-        own = _choose_eval({each: str(name) for each, name in splits.items()})
-        return {
-            "split_pattern": rf"(?:[^/]+/){{{place}}}(?P<split>{'|'.join(map(re.escape, own))})/",
-            "split_names": {each: name for each, name in own.items() if each != name},
-            "splits": _count_splits(own, named),
-        }
-    return {}
-
-
-def _choose_eval(own: dict[str, str]) -> dict[str, str]:
-    """Training needs a split to evaluate on: a test split, if there is no other."""
-    if "eval" in own.values():
-        return own
-    return {first: "eval" if name == "test" else name for first, name in own.items()}
-
-
-def _count_splits(own: Mapping[str, str], firsts: Mapping[str, int]) -> dict[str, int]:
-    splits: collections.Counter[str] = collections.Counter()
-    for first, name in own.items():
-        splits[name] += firsts[first]
-    return {name: splits[name] for name in ("train", "eval", "test") if name in splits}
-
-
 def split_pairs(paths: Collection[str], masks: Masks) -> tuple[list[str], list[str]]:
     """The images and the masks among paths, as the templates tell them."""
     if masks.templates is None:
@@ -190,59 +162,16 @@ def split_pairs(paths: Collection[str], masks: Masks) -> tuple[list[str], list[s
     return [p for p in paths if p in others and match_template(image, p) is not None], own
 
 
-def _guess_splits(images: Sequence[str], others: int) -> Layout | None:
-    """Folders called train, val, test, with class folders in them."""
-    firsts = collections.Counter(
-        path.split("/")[0] for path in images if path.count("/") >= 2 and _split_of(path)
-    )
-    names = {SPLIT_NAMES[first.lower()] for first in firsts}
-    if "train" not in names or len(names) < 2 or firsts.total() < _ENOUGH * len(images):
-        return None
-    own = _choose_eval({first: SPLIT_NAMES[first.lower()] for first in sorted(firsts)})
-    pattern = rf"[^/]+/{_FOLDERS}"
-    return Layout(
-        "split folders",
-        len(images),
-        others,
-        label_pattern=pattern,
-        classes=_count_classes(pattern, images),
-        split_pattern=f"(?P<split>{'|'.join(map(re.escape, own))})/",
-        split_names={first: name for first, name in own.items() if first != name},
-        splits=_count_splits(own, firsts),
-    )
+def _count(pattern: str | None, group: str, paths: Iterable[str]) -> dict[str, int]:
+    """How many paths name which class, or split."""
+    matches = (re.match(pattern, path) for path in paths) if pattern else ()
+    return dict(sorted(collections.Counter(found[group] for found in matches if found).items()))
 
 
-def _guess_folders(images: Sequence[str], others: int) -> Layout | None:
-    classes = _count_classes(_FOLDERS, images)
-    if len(classes) < 2 or sum(classes.values()) < _ENOUGH * len(images):
-        return None
-    return Layout("class folders", len(images), others, label_pattern=_FOLDERS, classes=classes)
-
-
-def _guess_names(images: Sequence[str], others: int) -> Layout | None:
-    """All files in one folder, and a pattern of names that gives classes of several images."""
-    if any("/" in path for path in images):
-        return None
-    for pattern in _FLAT_PATTERNS:
-        classes = _count_classes(pattern, images)
-        matched = sum(classes.values())
-        # A synset is a class even with a single image; other words must repeat.
-        repeats = pattern == _FLAT_PATTERNS[0] or matched >= 2 * len(classes)
-        if len(classes) >= 2 and repeats and matched >= _ENOUGH * len(images):
-            return Layout(
-                "class in the file name",
-                len(images),
-                others,
-                label_pattern=pattern,
-                classes=classes,
-            )
-    return None
-
-
-def _count_classes(pattern: str, images: Sequence[str]) -> dict[str, int]:
-    matches = (re.match(pattern, path) for path in images)
-    return dict(sorted(collections.Counter(found["label"] for found in matches if found).items()))
-
-
-def _split_of(path: str) -> str | None:
-    return SPLIT_NAMES.get(path.split("/")[0].lower())
+def _count_splits(
+    pattern: str | None, named: Mapping[str, str], paths: Iterable[str]
+) -> dict[str, int]:
+    splits: collections.Counter[str] = collections.Counter()
+    for folder, count in _count(pattern, "split", paths).items():
+        splits[named[folder]] += count
+    return {name: splits[name] for name in ("train", "eval", "test") if name in splits}

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from image_pipeline.components.ingest.masks import Masks
+from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.init.choose_model import choose_model
 from image_pipeline.init.layout import Layout
@@ -31,10 +32,12 @@ class Answers:
     Attributes:
       side_px: height and width of the model's input; None for the guess.
       mirrored: whether a mirrored image is as good as the image.
+      bad_fraction: the largest share of the images that may be lost.
     """
 
     side_px: int | None = None
     mirrored: bool = True
+    bad_fraction: float = IngestOptions.model_fields["max_bad_fraction"].default
 
 
 _NO_ANSWERS = Answers()
@@ -82,7 +85,7 @@ def write_starter(layout: Layout, sizes: Sizes, answers: Answers = _NO_ANSWERS) 
         labels=_write_labels(layout),
         splits=_write_splits(layout),
         stratify=_write_stratify(layout),
-        bad_fraction=f"{_bad_fraction(layout)}  # {_say('ingest.max_bad_fraction')}",
+        bad_fraction=f"{answers.bad_fraction}  # {_say('ingest.max_bad_fraction')}",
         prepare=_write_prepare(sizes, small),
         sizes=f"{'all' if sizes.equal else 'median'} {sizes.height_px} x {sizes.width_px}",
         color=f"{channels} x {dtype}" if sizes.values else "gray" if sizes.gray else "colour",
@@ -265,6 +268,8 @@ def _write_labels(layout: Layout) -> str:
         lines.append(f"root_dir: {json.dumps(layout.root_dir)}  # seen from the table's folder")
     if layout.follow_links:
         lines.append("follow_links: true  # links, and a table's rows, may lead out of the folder")
+    if layout.leave_out:
+        lines.append(f"leave_out: {json.dumps(layout.leave_out)}  # folders of no class")
     if layout.video is not None:
         rate = f"{layout.video.frames_per_second:g}"
         lines.append(f"video: {{frames_per_second: {rate}}}  # each is an image; one split a file")
@@ -341,14 +346,6 @@ def _write_stratify(layout: Layout) -> str:
 
 _NINE_TENTHS = {"train": 0.9, "eval": 0.1}
 _SHARES: dict[int, tuple[float, ...]] = {2: (0.9, 0.1), 3: (0.8, 0.1, 0.1)}
-
-
-def _bad_fraction(layout: Layout) -> float:
-    """A hundredth, or more if there are other files among the images."""
-    has_classes = layout.classes and layout.kind_of_label == "classes"
-    labelled = sum(layout.classes.values()) if has_classes else layout.images
-    found = layout.images + layout.others
-    return max(0.01, min(1.0, -(-(found - labelled) * 100 // found) / 100 + 0.01))
 
 
 def _quote(text: str | None) -> str:

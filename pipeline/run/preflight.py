@@ -9,7 +9,6 @@ from image_pipeline.components.archives.archive import ARCHIVE
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.complete_options import check_splits
 from image_pipeline.components.ingest.listing import Listing, list_images
-from image_pipeline.components.ingest.masks import check_masks
 from image_pipeline.components.ingest.open_source import no_usable_row
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.labels.kinds import CLASSES, VALUES
@@ -37,9 +36,7 @@ def check_listing(listing: Listing) -> Listing:
             f"None of {listing.found:,} members of {images_dir!r} can be read; the first that says "
             f"why: {listing.first_problem or 'it is no file'}."
         )
-    if not kind.has_rows:
-        check_masks(images_dir, listing.options, lambda: (ref.path for ref in listing.refs()))
-    elif not listing.usable:
+    if kind.has_rows and not listing.usable:
         outside = listing.paths_outside if listing.outside == listing.found else ()
         raise no_usable_row(images_dir, listing.found, listing.first_problem, outside)
     return listing

@@ -61,7 +61,10 @@ def find_unknown(examples_dir: str, manifest: Manifest) -> list[str]:
     if not (named := set(manifest.options.get("leave_out", ()))):
         return []
     skipped = read_list(examples_dir, Skipped) if manifest.books.skipped else []
-    return sorted(named - {decode_name(each.path) for each in skipped if each.kind == LEFT_OUT})
+    found = {decode_name(each.path) for each in skipped if each.kind == LEFT_OUT}
+    folders = [each for each in named if each.endswith("/")]
+    known = {each for each in folders if any(path.startswith(each) for path in found)}
+    return sorted(named - found - known)
 
 
 def find_missing_classes(classes: Mapping[str, Mapping[str, int]]) -> dict[str, list[str]]:

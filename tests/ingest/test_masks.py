@@ -1,7 +1,8 @@
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.masks import Masks, check_masks, find_masks
+from image_pipeline.components.ingest.layout import Tally, understand
+from image_pipeline.components.ingest.masks import Masks, find_masks
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.sources.pairs import match_template
 
@@ -10,6 +11,10 @@ pytestmark = pytest.mark.unit
 
 def _find(paths):
     return find_masks(lambda: paths)
+
+
+def _check(options, paths):
+    return understand("photos", options, Tally(paths), lambda: paths)
 
 
 def _pairs(image, mask, count=10):
@@ -126,7 +131,7 @@ def test_a_folder_without_such_names_is_listed_once():
 def test_they_are_refused_by_name(given):
     paths = _pairs("images/{}.jpg", "masks/{}.png")
     with pytest.raises(UserError) as caught:
-        check_masks("photos", IngestOptions(**given), lambda: paths)
+        _check(IngestOptions(**given), paths)
     assert str(caught.value) == (
         "'photos' holds images and their masks, such as 'masks/0.png' of 'images/0.jpg'; to store "
         'each pair, set ingest.masks=\'{images: "images/{key}.*", masks: "masks/{key}.png"}\'. For '
@@ -134,16 +139,16 @@ def test_they_are_refused_by_name(given):
         "ingest.label_pattern that says so."
     )
     with pytest.raises(UserError) as caught:
-        check_masks("photos", IngestOptions(), lambda: _pairs("{}.jpg", "{}_mask.png"))
+        _check(IngestOptions(), _pairs("{}.jpg", "{}_mask.png"))
     assert '{images: "{key}.*", masks: "{key}_mask.png"}' in str(caught.value)
     assert "For the images alone" not in str(caught.value)
 
 
 def test_who_says_where_they_are_is_believed():
     options = IngestOptions(masks={"images": "images/{key}.*", "masks": "masks/{key}.png"})
-    check_masks("photos", options, lambda: _pairs("images/{}.jpg", "masks/{}.png"))
+    assert _check(options, _pairs("images/{}.jpg", "masks/{}.png")) == (options, ())
 
 
 def test_who_says_which_class_they_are_of_is_believed():
     options = IngestOptions(label_pattern="(?P<label>images|masks)/.+")
-    check_masks("photos", options, lambda: _pairs("images/{}.jpg", "masks/{}.png"))
+    assert _check(options, _pairs("images/{}.jpg", "masks/{}.png")) == (options, ())

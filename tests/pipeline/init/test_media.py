@@ -35,7 +35,8 @@ def test_sounds_are_drawn_as_long_as_they_are(tmp_path, rate_hz, seconds, expect
     files = [(f"{number}.wav", encode(tone, rate_hz)) for number, tone in enumerate(tones)]
     sounds = _write(tmp_path / "sounds", [*files, ("flac.flac", encode(tones[0], kind="FLAC"))])
     (sounds / "cat" / "cut.wav").write_bytes(build_wav()[:-1])
-    result = _init(sounds, "--output", tmp_path / "c.yaml", "--yes")
+    loss = ("--max-bad-fraction", "0.1")
+    result = _init(sounds, "--output", tmp_path / "c.yaml", "--yes", *loss)
     shown = f"{expected.duration_s:g} s at {expected.sample_rate_hz:,} Hz, as pictures"
     assert shown in result.output
     config = load_config(str(tmp_path / "c.yaml"))
@@ -44,9 +45,7 @@ def test_sounds_are_drawn_as_long_as_they_are(tmp_path, rate_hz, seconds, expect
     assert view == (64, expected.columns, 1)
     assert [step.op for step in config.feeding.augment] == ["random_erasing"]
     if seconds < 1:
-        summary = ingest(
-            str(sounds), str(tmp_path / "out"), config=str(tmp_path / "c.yaml"), max_bad_fraction=1
-        )
+        summary = ingest(str(sounds), str(tmp_path / "out"), config=str(tmp_path / "c.yaml"))
         assert (summary["found"], summary["quarantined"]) == (22, 1)
 
 

@@ -83,7 +83,7 @@ def test_the_configuration_says_what_was_guessed(tmp_path):
     few = [f"{name}/{n}.jpg" for name in ("cat", "it's") for n in range(10)]
     config = _load(tmp_path, guess_layout([*few, "a.txt", "b.txt"]))
     assert config.ingest.splits == {"train": 0.8, "eval": 0.2}
-    assert config.ingest.max_bad_fraction == 0.11  # 2 of 22, rounded up, and one more
+    assert config.ingest.max_bad_fraction == 0.01
     assert config.ingest.prepare.encoding == "original"
     assert (config.view.height_px, config.view.width_px, config.feeding.batch_size) == (32, 40, 32)
     assert [step.op for step in config.feeding.augment] == ["pad_and_crop", "flip_horizontal"]
@@ -286,7 +286,11 @@ def test_a_table_is_read_as_ingest_reads_it(tmp_path):
     rows = [f"{path},{path.parent.name},{n % 7},{'test' if n % 4 else 'train'}"
             for n, path in enumerate(paths)]  # fmt: skip
     table = _write_table(images, ["file,class,height,split", *rows, "nope.png,cat,1,train"])
-    result = _init(table, "--output", tmp_path / "c.yaml", "--yes")
+    loss = ("--max-bad-fraction", "0.05")
+    with pytest.raises(UserError, match=r"About 2.4% of .* --max-bad-fraction=0.04 to accept"):
+        _init(table, "--output", tmp_path / "c.yaml", "--yes")
+    assert not (tmp_path / "c.yaml").exists()
+    result = _init(table, "--output", tmp_path / "c.yaml", "--yes", *loss)
     assert "a table" in result.output and "2: cat (20), dog (20)" in result.output
     assert "image: 'file', label: 'class', split: 'split', table_height (int)" in result.output
     assert "1, to be quarantined" in result.output and "train 10, eval 30" in result.output
