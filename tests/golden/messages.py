@@ -22,6 +22,7 @@ _ALL = ("--set", "ingest.max_bad_fraction=1")
 # In this order: later ones read what earlier ones wrote.
 COMMANDS: tuple[tuple[str, ...], ...] = (
     ("init", "source/photos", "--yes", "--output", "config.yaml"),
+    ("init", "source/photos", "--yes", "--output", "config.yaml", "--max-bad-fraction", "0.1"),
     ("plan", *_IMAGES, "--output", "data", *_SETS),
     ("plan", *_IMAGES, "--output", "data", *_SETS, "--json"),
     _INGEST,  # Too many files are not usable.
