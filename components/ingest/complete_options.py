@@ -14,6 +14,7 @@ from image_pipeline.components.sources.source_kinds import (
     name_endings,
 )
 from image_pipeline.components.sources.span_pattern import check_one_source
+from image_pipeline.components.sources.understood import collect
 from image_pipeline.components.tables import table_columns
 from image_pipeline.components.tables.rows_once import TableRows
 
@@ -36,6 +37,12 @@ def complete_options(
       UserError: if the options do not fit the table, or it cannot be read, or they are a table's
         and there is none; or if it is a pattern of spans.
     """
+    with collect() as said:
+        options = _complete(images, options, rows)
+    return options.say_understood(said)
+
+
+def _complete(images: str, options: IngestOptions, rows: TableRows | None) -> IngestOptions:
     check_one_source(images)
     kind = kind_of(images)
     _check_kind(images, kind, options)

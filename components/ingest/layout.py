@@ -253,7 +253,7 @@ def understand(
         update["leave_out"] = tuple(dict.fromkeys((*options.leave_out, *meaning.leave_out)))
     if meaning.splits and options.split_pattern is None:
         update |= _take_splits(images, options, meaning)
-    return options.model_copy(update=update), (*meaning.said, *_say_tables(tally, meaning))
+    return options.model_copy(update=update), (*meaning.said, *_say_tables(tally))
 
 
 def _take_splits(images: str, options: IngestOptions, meaning: Meaning) -> dict[str, Any]:
@@ -299,9 +299,9 @@ def _say_unused(tally: Tally, options: IngestOptions) -> tuple[str, ...]:
     )
 
 
-def _say_tables(tally: Tally, meaning: Meaning) -> tuple[str, ...]:
+def _say_tables(tally: Tally) -> tuple[str, ...]:
     """What lies beside the images, and is not read, though it may say what they are."""
-    if not tally.tables or meaning.kind == NO_CLASSES:  # Which is refused, and says so itself.
+    if not tally.tables:
         return ()
     names = _list_names(tally.tables)
     return (f"{names}: not read, for folders name the classes; give it as --images to read it",)
@@ -312,9 +312,15 @@ def find_meaning(
 ) -> Meaning:
     """What the folders of images mean; raises UnclearLayout, see `understand`."""
     masks = find_masks(list_paths or tally.names)
-    if masks is None:
-        return _find_meaning(images, tally.folders(), tally.names())
-    return _judge_masks(images, tally, masks)
+    if masks is not None:
+        return _judge_masks(images, tally, masks)
+    meaning = _find_meaning(images, tally.folders(), tally.names())
+    if meaning.kind == NO_CLASSES and tally.tables:
+        tables = [Choice(f"what {table} says", images=table) for table in tally.tables]
+        unlabelled = dataclasses.replace(meaning, label_pattern=None)
+        found = f"no folder names classes, and {_list_names(tally.tables)} may"
+        raise UnclearLayout(images, found, (*tables, Choice("no labels", unlabelled)))
+    return meaning
 
 
 def _judge_masks(images: str, tally: Tally, masks: Masks) -> Meaning:

@@ -48,7 +48,6 @@ class Listing:
       first_problem: what is wrong with the first that says so; "" if none does.
       outside: number of links or rows that lead out of the folder and are not followed.
       paths_outside: the first and the last of these by name.
-      tables: names of files in the folder that may say more of its images, and are not read.
     """
 
     images: str
@@ -63,7 +62,6 @@ class Listing:
     first_problem: str = ""
     outside: int = 0
     paths_outside: tuple[str, ...] = ()
-    tables: tuple[str, ...] = ()
 
     def refs(self) -> Iterator[ImageRef]:
         """The references in their order."""
@@ -72,7 +70,6 @@ class Listing:
     def understand(self, tally: Tally) -> None:
         """Completes the options by what the folders mean, which `tally` has counted."""
         collections.deque(self.chunks, maxlen=0)
-        self.tables = tuple(tally.tables)
 
         def list_paths() -> Iterator[str]:
             return (ref.path for ref in self.refs() if ref.problem is None)
@@ -107,9 +104,7 @@ def list_images(images: str, options: IngestOptions) -> Listing:
         if version := images_version(images):  # That makes images, or reads them.
             columns += (version,)
         listing.fingerprint = fingerprint_refs(_count(listing), columns)
-    if said:
-        known = tuple(dict.fromkeys((*options.understood, *said)))
-        listing.options = listing.options.model_copy(update={"understood": known})
+    listing.options = listing.options.say_understood(said)
     return listing
 
 

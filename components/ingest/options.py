@@ -2,6 +2,7 @@
 
 import functools
 import re
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import pydantic
@@ -196,6 +197,11 @@ class IngestOptions(TableOptions):
         is_set = self.label_pattern != _default("label_pattern")
         has_others = self.label_kind in (MASKS, BOXES) or self.columns.get("path", "") is None
         return self.label_pattern if is_set or not has_others else None
+
+    def say_understood(self, sentences: Iterable[str]) -> "IngestOptions":
+        """The options with further sentences of what was inferred, each once."""
+        known = tuple(dict.fromkeys((*self.understood, *sentences)))
+        return self.model_copy(update={"understood": known}) if known else self
 
     def stored_form(self) -> dict:
         """The options that affect the output's bytes (threads and time-outs never do)."""

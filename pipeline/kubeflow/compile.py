@@ -9,6 +9,7 @@ in a run.
 """
 
 import json
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from image_pipeline.components import files
 from image_pipeline.components.beam.args import complete_beam_args
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.complete_options import complete_options
+from image_pipeline.components.ingest.listing import list_images
 from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.sources.span_pattern import LATEST
 from image_pipeline.kubeflow import parameters
@@ -37,13 +39,19 @@ _INGEST = "ImageExampleGen"
 def prepare_options(
     config: "PipelineConfig", images_dir: str, beam_flags: Sequence[str]
 ) -> tuple["PipelineConfig", list[str]]:
-    """Completes what a person gave: the columns of a table, and flags of Beam.
+    """Completes what a person gave: what a table or a folder here means, and flags of Beam.
+
+    What lies elsewhere is understood by the step that ingests it, which refuses what is unclear.
 
     Raises:
-      UserError: if the table cannot be read, or flags are missing that Dataflow needs.
+      UserError: if the table cannot be read, a folder may mean several things, or flags are missing
+        that Dataflow needs.
     """
     if kind_of(images_dir).is_table:  # What its columns are is then part of the pipeline.
         ingest = complete_options(images_dir, config.ingest)
+        config = config.model_copy(update={"ingest": ingest})
+    elif os.path.exists(images_dir):
+        ingest = list_images(images_dir, config.ingest).options
         config = config.model_copy(update={"ingest": ingest})
     beam_args = complete_beam_args(beam_flags)
     if DATAFLOW in beam_args:  # The steps, not this machine, need the credentials.

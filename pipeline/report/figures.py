@@ -84,6 +84,7 @@ def _describe_data(source: Source, data: DataSet) -> dict[str, Any]:
         describe_near_duplicates(data_dir, data) if looked_for else find_look_alikes(measured, data)
     )
     return {
+        "understood": list(manifest.options.get("understood", ())),
         "books": describe_books(manifest),
         "classes": describe_classes(manifest.books.classes),
         **describe_masks(manifest),

@@ -164,6 +164,17 @@ def test_classes_in_names_are_asked_about():
     assert _understand(paths, **none) == (IngestOptions(label_pattern=None), ())
 
 
+def test_tables_beside_images_of_no_class_are_asked_about():
+    paths = [*_paths({"train_images": 3}), "train.csv", "more/notes.txt"]
+    with pytest.raises(
+        UnclearLayout, match=r"no folder names classes, and train.csv may"
+    ) as caught:
+        _understand(paths)
+    table, none = caught.value.choices
+    assert table.images == "train.csv" and none.meaning.options() == {"label_pattern": None}
+    assert _understand(paths, label_pattern=None)[1] == ()
+
+
 def test_masks_of_a_few_images_are_no_segmentation():
     paths = _paths({"cat": 12, "dog": 12})
     counts, said = _count([*paths, "dog/000_mask.jpg"])
