@@ -46,9 +46,11 @@ _CONTAINERS = {
     *("data", "dataset", "datasets", "images", "imgs", "img", "image", "pictures", "photos"),
     *("jpegimages", "split", "splits", "results", "result", "output", "outputs", *SPLIT_NAMES),
 }
-_GENERIC = re.compile(r"[\W\d_]*|(?:part|batch|day|week|session|fold|set|group|chunk)?[\W\d_]*")
+_PARTS = {"part", "batch", "chunk", "shard", "fold", "volume", "vol", "folder", "archive", "zip"}
+_GENERIC = re.compile(r"(?:part|batch|day|week|month|session|fold|set|group|chunk)?[\W\d_]*")
+_MANY_TIMES = 3  # as many folders above as there are names below: patients rather than classes
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
-_TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
+_TABLES = ("csv", "tsv", "jsonl", "parquet")
 _ENOUGH = 0.9  # of the images must fit what is inferred
 _MOST_FOLDERS, _MOST_NAMES = 200_000, 20_000  # that are held in memory; of more, a sample
 _MOST_SHOWN = 6
@@ -92,7 +94,7 @@ class Tally:
         folder, _, name = path.rpartition("/")
         kind = _kind_of(name)
         if kind is None:
-            if name.lower().endswith(_TABLES) and len(self.tables) < _MOST_TABLES:
+            if len(self.tables) < _MOST_TABLES and _may_say_more(name):
                 self.tables.append(path)
             return
         if self._one_in_folders == 1 or _hash(folder) % self._one_in_folders == 0:
@@ -139,6 +141,13 @@ def _kind_of(name: str) -> int | None:
     dot = name.rfind(".")
     ending = name[dot:].lower() if dot > 0 else ""
     return _KIND_OF_ENDING.get(ending)
+
+
+def _may_say_more(name: str) -> bool:
+    """Whether a file may be a table of images, or a list of those of a split."""
+    stem, _, ending = name.lower().rpartition(".")
+    is_list = ending in ("txt", "json") and split_named(stem) is not None
+    return is_list or ending in _TABLES
 
 
 _KIND_OF_ENDING = {ending: kind for kind, endings in enumerate(_KINDS) for ending in endings}
@@ -235,13 +244,14 @@ def understand(
       UnclearLayout: if several meanings are possible.
       UserError: if there are masks, and nothing says what they are for.
     """
-    if tally.is_said or options.masks is not None:
+    if tally.is_said:
         return options, ()
-    if options.label_pattern is None and (masks := find_masks(list_paths)):
-        raise UserError(explain_masks(images, masks))
-    if options.label_pattern != FIRST_FOLDER:
+    if options.masks is not None or options.label_pattern is None:
+        meaning = _find_splits_alone(images, options, tally, list_paths)
+    elif options.label_pattern != FIRST_FOLDER:
         return options, _say_unused(tally, options)
-    meaning = find_meaning(images, tally, list_paths)
+    else:
+        meaning = find_meaning(images, tally, list_paths)
     if meaning.masks is not None:
         raise UserError(explain_masks(images, meaning.masks))
     if meaning.kind == IN_FILE_NAMES:
@@ -249,11 +259,29 @@ def understand(
         named, none = Choice("the classes there", meaning), Choice("no labels", unlabelled)
         raise UnclearLayout(images, meaning.said[0], (named, none))
     update: dict[str, Any] = {"label_pattern": meaning.label_pattern}
+    said = (*meaning.said, *_say_tables(tally) * (meaning.label_pattern is not None))
     if meaning.leave_out:
         update["leave_out"] = tuple(dict.fromkeys((*options.leave_out, *meaning.leave_out)))
     if meaning.splits and options.split_pattern is None:
         update |= _take_splits(images, options, meaning)
-    return options.model_copy(update=update), (*meaning.said, *_say_tables(tally))
+    return options.model_copy(update=update), said
+
+
+def _find_splits_alone(
+    images: str, options: IngestOptions, tally: Tally, list_paths: Callable[[], Iterable[str]]
+) -> Meaning:
+    """The splits of images that have no labels by folders, or masks, as the options say."""
+    if options.masks is None and (masks := find_masks(list_paths)):
+        raise UserError(explain_masks(images, masks))
+    pattern, splits = find_split_folders(tally.folders())
+    said = (f"{_say_splits(splits)} are taken as splits",) if splits else ()
+    return Meaning(
+        kind=NO_CLASSES,
+        label_pattern=options.label_pattern,
+        split_pattern=pattern,
+        splits=splits,
+        said=said if options.split_pattern is None else (),
+    )
 
 
 def _take_splits(images: str, options: IngestOptions, meaning: Meaning) -> dict[str, Any]:
@@ -289,13 +317,14 @@ def share_splits(named: Mapping[str, str]) -> dict[str, float]:
 
 def _say_unused(tally: Tally, options: IngestOptions) -> tuple[str, ...]:
     """Whether folders name splits that the options, which say what the labels are, do not use."""
-    prefix, rest = _strip(tally.folders())
-    splits = {} if options.split_pattern else _find_splits(_firsts(rest))
-    if not splits:
+    if options.split_pattern is not None:
+        return ()
+    pattern, splits = find_split_folders(tally.folders())
+    if pattern is None:
         return ()
     return (
         f"{_list_folders(splits)} are not taken as splits, for ingest.label_pattern is set and "
-        f"ingest.split_pattern is not; {_pattern_of(prefix, splits)!r} would take them",
+        f"ingest.split_pattern is not; {pattern!r} would take them",
     )
 
 
@@ -356,59 +385,87 @@ def _first_mask_folder(parts: _Parts) -> str:
     return "/".join(parts[: number + 1])
 
 
-def find_split_folders(paths: Collection[str]) -> tuple[str | None, dict[str, str]]:
+def find_split_folders(folders: Mapping[_Parts, int]) -> tuple[str | None, dict[str, str]]:
     """Where folders at one depth are called train, val, test: a pattern, and their splits."""
-    parts = [path.split("/")[:-1] for path in paths]
-    for depth in range(max(map(len, parts), default=0)):
-        firsts = collections.Counter(each[depth] for each in parts if len(each) > depth)
-        splits = _find_splits(firsts)
-        if splits and len(splits) == len(firsts):
+    for depth in range(max(map(len, folders), default=0)):
+        named: collections.Counter[str] = collections.Counter()
+        for parts, count in folders.items():
+            if len(parts) > depth:
+                named[parts[depth]] += count
+        splits = _find_splits(named)
+        if splits and len(splits) == len(named):
             pattern = f"(?:[^/]+/){{{depth}}}(?P<split>{'|'.join(map(re.escape, splits))})/"
-            return pattern, splits
+            return pattern.removeprefix("(?:[^/]+/){0}"), splits
     return None, {}
 
 
+class _Level:
+    """Folders by their first parts, once what all of them begin with is taken off.
+
+    Attributes:
+      prefix: what all begin with.
+      total: how many images there are.
+      firsts: how many are in each first folder; others lie beside these.
+    """
+
+    def __init__(self, folders: Mapping[_Parts, int]):
+        """Takes the number of images in each folder."""
+        first, last = min(folders, default=()), max(folders, default=())
+        same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+        self.prefix = first[: len(list(same))]
+        self.total = sum(folders.values())
+        self._below: dict[str, dict[_Parts, int]] = {}
+        for parts, count in sorted(folders.items()):
+            if top := parts[len(self.prefix) : len(self.prefix) + 1]:
+                below = self._below.setdefault(top[0], {})
+                below[parts[len(self.prefix) + 1 :]] = count
+        self.firsts = {top: sum(below.values()) for top, below in self._below.items()}
+        self._levels: dict[str, _Level] = {}
+
+    def inside(self, top: str) -> "_Level":
+        """The folders in a first folder."""
+        if top not in self._levels:
+            self._levels[top] = _Level(self._below[top])
+        return self._levels[top]
+
+    @property
+    def start(self) -> str:
+        """The beginning of patterns of paths below the prefix."""
+        return "".join(f"{re.escape(part)}/" for part in self.prefix)
+
+    def path(self, top: str) -> str:
+        """The path of a first folder."""
+        return "/".join((*self.prefix, top))
+
+    def split_pattern(self, splits: Iterable[str], between: str = "") -> str:
+        """The pattern of splits that are first folders, or between which and these others are."""
+        return f"{self.start}{between}(?P<split>{'|'.join(map(re.escape, splits))})/"
+
+
 def _find_meaning(images: str, folders: Mapping[_Parts, int], names: Sequence[str]) -> Meaning:
-    prefix, rest = _strip(folders)
-    firsts = _firsts(rest)
-    if splits := _find_splits(firsts):
-        return _split_folders(images, prefix, rest, splits, names)
-    if not firsts:  # One folder, or none, holds all images.
-        return _one_folder(prefix, names)
-    _check_containers(images, prefix, rest, firsts)
-    said = () if not prefix else (_say_prefix(prefix, firsts),)
-    label_pattern = f"{_quote(prefix)}{FIRST_FOLDER}"
-    inner = _splits_below(rest)
-    if inner:
-        told = f"{_say_splits(inner)} are taken as splits, "
+    level = _Level(folders)
+    if splits := _find_splits(level.firsts):
+        return _split_folders(images, level, splits, names)
+    if not level.firsts:  # One folder, or none, holds all images.
+        return _one_folder(level, names)
+    _check_containers(images, level)
+    label_pattern = f"{level.start}{FIRST_FOLDER}"
+    classes = _list_names(level.firsts)
+    if splits := _find_splits_below(level):
+        told = f"{_say_splits(splits)} are taken as splits, the folders above them as classes: "
         return Meaning(
             kind=SPLIT_FOLDERS,
             label_pattern=label_pattern,
-            split_pattern=_pattern_of(prefix, inner, "[^/]+/"),
-            splits=inner,
-            said=(f"{told}the folders above them as classes: {_list_names(firsts)}",),
+            split_pattern=level.split_pattern(splits, "[^/]+/"),
+            splits=splits,
+            said=(f"{told}{classes}",),
         )
-    _check_depth(images, prefix, rest, firsts)
-    if firsts.total() < _ENOUGH * sum(rest.values()):
+    _check_depth(images, level)
+    if sum(level.firsts.values()) < _ENOUGH * level.total:
         return Meaning(kind=NO_CLASSES)  # Most images are in no class folder.
+    whole = f"{'/'.join(level.prefix)}/ holds all images; the folders in it are taken as classes: "
+    said = (f"{whole}{classes}",) if level.prefix else ()
     return Meaning(kind=CLASS_FOLDERS, label_pattern=label_pattern, said=said)
-
-
-def _strip(folders: Mapping[_Parts, int]) -> tuple[_Parts, dict[_Parts, int]]:
-    """The folders that all images are in, and the rest of their paths."""
-    first, last = min(folders, default=()), max(folders, default=())
-    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
-    prefix = first[: len(list(same))]
-    return prefix, {parts[len(prefix) :]: count for parts, count in folders.items()}
-
-
-def _firsts(rest: Mapping[_Parts, int]) -> collections.Counter[str]:
-    """The number of images in each first folder."""
-    firsts: collections.Counter[str] = collections.Counter()
-    for parts, count in sorted(rest.items()):
-        if parts:
-            firsts[parts[0]] += count
-    return firsts
 
 
 def split_named(folder: str) -> str | None:
@@ -437,94 +494,87 @@ def _order(splits: Mapping[str, str]) -> dict[str, str]:
     return dict(sorted(splits.items(), key=lambda item: _SPLITS.index(item[1])))
 
 
-def _splits_below(rest: Mapping[_Parts, int]) -> dict[str, str]:
+def _find_splits_below(level: _Level) -> dict[str, str]:
     """The split folders in each class folder."""
     seconds: collections.Counter[str] = collections.Counter()
-    for parts, count in sorted(rest.items()):
-        if len(parts) > 1:
-            seconds[parts[1]] += count
+    for top in level.firsts:
+        inside = level.inside(top)
+        seconds.update(inside.firsts or {name: inside.total for name in inside.prefix[:1]})
     splits = {name: split for name in seconds if (split := split_named(name)) is not None}
     covered = sum(seconds[name] for name in splits)
     is_level = "train" in splits.values() and len(set(splits.values())) > 1
-    return _order(splits) if is_level and covered >= _ENOUGH * sum(rest.values()) else {}
+    return _order(splits) if is_level and covered >= _ENOUGH * level.total else {}
 
 
 def _split_folders(
-    images: str,
-    prefix: _Parts,
-    rest: Mapping[_Parts, int],
-    splits: Mapping[str, str],
-    names: Sequence[str],
+    images: str, level: _Level, splits: Mapping[str, str], names: Sequence[str]
 ) -> Meaning:
     """Folders of splits, with class folders in them, perhaps some levels below.
 
     Those without classes beside others that have some are no use to training, and are left out.
     """
-    start, firsts = _quote(prefix), _firsts(rest)
-    parts = {top: _strip(_below(rest, top)) for top in firsts}
     # What splits are called like, too, as seg_train and seg_pred, says nothing of masks.
     says_masks = not any(map(is_mask_folder, splits))
-    own = [top for top in parts if top in splits or not (says_masks and is_mask_folder(top))]
-    labelled = {top: found for top in own if (found := _firsts(parts[top][1]))}
-    known = {name for found in labelled.values() for name in found}
-    for top, (inner, below) in parts.items():  # Of one class only, as where all are good ones.
-        if top in own and top not in labelled and known.intersection(inner):
-            at = next(number for number, part in enumerate(inner) if part in known)
-            parts[top] = inner[:at], {(inner[at], *rest): n for rest, n in below.items()}
-            labelled[top] = _firsts(parts[top][1])
+    own = [t for t in level.firsts if t in splits or not (says_masks and is_mask_folder(t))]
+    inside = {top: level.inside(top) for top in own}
+    labelled = {top: (below.prefix, below.firsts) for top, below in inside.items() if below.firsts}
+    known = {name for _, found in labelled.values() for name in found}
+    for top, below in inside.items():  # Of one class only, as where all are good ones.
+        if top not in labelled and known.intersection(below.prefix):
+            at = next(number for number, part in enumerate(below.prefix) if part in known)
+            labelled[top] = below.prefix[:at], {below.prefix[at]: below.total}
     if unknown := [top for top in labelled if top not in splits]:
-        raise _unclear_parts(images, prefix, splits, unknown)
+        raise _unclear_parts(images, level, splits, unknown)
+    classes: set[str] = set()
+    label_pattern: str | None
     if labelled:
-        kind, label_pattern = SPLIT_FOLDERS, f"{start}[^/]+/{FIRST_FOLDER}"
-        if any(parts[top][0] for top in labelled):
-            ways = ("/".join(map(re.escape, (top, *parts[top][0]))) for top in labelled)
-            label_pattern = f"{start}(?:{'|'.join(ways)})/{FIRST_FOLDER}"
-        classes = sum(labelled.values(), collections.Counter())
-        told = "the folders in them as classes"
+        kind, label_pattern = SPLIT_FOLDERS, f"{level.start}[^/]+/{FIRST_FOLDER}"
+        if any(between for between, _ in labelled.values()):
+            ways = ("/".join(map(re.escape, (top, *labelled[top][0]))) for top in labelled)
+            label_pattern = f"{level.start}(?:{'|'.join(ways)})/{FIRST_FOLDER}"
+        classes, told = classes.union(*(f for _, f in labelled.values())), "the folders in them"
     else:
-        kind, told = IN_FILE_NAMES, "the beginnings of their files' names as classes"
-        label_pattern, classes = None, collections.Counter()
+        kind, label_pattern, told = IN_FILE_NAMES, None, "the beginnings of their files' names"
         for top in splits:
-            own = [name for name in names if name.split("/")[len(prefix)] == top]
-            pattern, found = _pattern_in_names(own, f"{start}[^/]+/(?:[^/]+/)*")
+            beginning = f"{level.path(top)}/"
+            own_names = [name for name in names if name.startswith(beginning)]
+            pattern, found = _pattern_in_names(own_names, f"{level.start}[^/]+/(?:[^/]+/)*")
             if pattern is not None and label_pattern in (None, pattern):
-                label_pattern, labelled[top] = pattern, found
-                classes += found
+                label_pattern, labelled[top] = pattern, ((), found)
+                classes.update(found)
     kept = {top: splits[top] for top in splits if top in labelled} or dict(splits)
-    taken = f"{_say_splits(kept)} are taken as splits"
-    said = [f"{taken}, {told}: {_list_names(sorted(classes))}"]
+    is_split = len(set(kept.values())) > 1
+    taken = f"{_say_splits(kept)} are taken as splits" if is_split else _list_folders(kept)
+    said = [f"{taken}, {told} as classes: {_list_names(sorted(classes))}"]
     if label_pattern is None:
-        kind, label_pattern = NO_CLASSES, f"{start}[^/]+/{FIRST_FOLDER}"
+        kind, label_pattern = NO_CLASSES, f"{level.start}[^/]+/{FIRST_FOLDER}"
         said = [f"{taken}; nothing in them names classes"]
-    elif len(kept) == 1:
-        said = [f"{_list_folders(kept)}: {told}: {_list_names(sorted(classes))}"]
-    if others := [top for top in firsts if top not in kept]:
-        count = sum(firsts[top] for top in others)
+    if others := [top for top in level.firsts if top not in kept]:
+        count = sum(level.firsts[top] for top in others)
         what = f"{count:,} images of no class are left out (ingest.leave_out)"
         if not set(others).intersection(own):
             what = f"{count:,} masks are left out; ingest.masks would take them, for segmentation"
         said.append(f"{_list_folders(others)}: {what}")
-    is_split = len(set(kept.values())) > 1
     return Meaning(
         kind=kind,
         label_pattern=label_pattern,
-        split_pattern=_pattern_of(prefix, kept) if is_split else None,
+        split_pattern=level.split_pattern(kept) if is_split else None,
         splits=kept if is_split else {},
-        leave_out=tuple(f"{'/'.join((*prefix, top))}/" for top in others),
+        leave_out=tuple(f"{level.path(top)}/" for top in others),
         said=tuple(said),
     )
 
 
 def _unclear_parts(
-    images: str, prefix: _Parts, splits: Mapping[str, str], unknown: Sequence[str]
+    images: str, level: _Level, splits: Mapping[str, str], unknown: Sequence[str]
 ) -> UnclearLayout:
     """The error of folders beside splits that have classes, too."""
     alone = Meaning(
         kind=SPLIT_FOLDERS,
-        label_pattern=f"{_quote(prefix)}[^/]+/{FIRST_FOLDER}",
-        split_pattern=_pattern_of(prefix, splits),
+        label_pattern=f"{level.start}[^/]+/{FIRST_FOLDER}",
+        split_pattern=level.split_pattern(splits),
         splits=splits,
-        leave_out=tuple(f"{'/'.join((*prefix, top))}/" for top in unknown),
+        leave_out=tuple(f"{level.path(top)}/" for top in unknown),
     )
     named, others = _list_folders(splits), _list_folders(unknown)
     return UnclearLayout(
@@ -537,25 +587,19 @@ def _unclear_parts(
     )
 
 
-def _below(rest: Mapping[_Parts, int], top: str) -> dict[_Parts, int]:
-    """The folders in a first folder, and how many images each has."""
-    return {parts[1:]: count for parts, count in rest.items() if parts[:1] == (top,)}
-
-
-def _one_folder(prefix: _Parts, names: Sequence[str]) -> Meaning:
+def _one_folder(level: _Level, names: Sequence[str]) -> Meaning:
     """All images in one folder, which is no class if it is called as containers are."""
-    start = _quote(prefix)
-    pattern, found = _pattern_in_names(names, start)
+    pattern, found = _pattern_in_names(names, level.start)
     if pattern is not None:
         said = f"the beginnings of files' names are taken as classes: {_list_names(sorted(found))}"
         return Meaning(kind=IN_FILE_NAMES, label_pattern=pattern, said=(said,))
-    if not prefix:
+    if not level.prefix:
         return Meaning(kind=NO_CLASSES)
-    if _is_container(prefix[-1]):
-        return Meaning(kind=NO_CLASSES, label_pattern=f"{start}{FIRST_FOLDER}")
+    if _is_container(level.prefix[-1]):
+        return Meaning(kind=NO_CLASSES, label_pattern=f"{level.start}{FIRST_FOLDER}")
     said = (
-        f"{prefix[0]}/ holds all images, and is taken as their only class; for images without "
-        "labels, set ingest.label_pattern=null"
+        f"{level.prefix[0]}/ holds all images, and is taken as their only class; for images "
+        "without labels, set ingest.label_pattern=null"
     )
     return Meaning(kind=NO_CLASSES, said=(said,))
 
@@ -563,6 +607,22 @@ def _one_folder(prefix: _Parts, names: Sequence[str]) -> Meaning:
 def _is_container(folder: str) -> bool:
     words = [word.lower() for word in _WORD.findall(folder)]
     return words != [] and all(word in _CONTAINERS for word in words)
+
+
+def _find_containers(level: _Level) -> list[str]:
+    """First folders that hold sets: all of them, if they are the parts of one."""
+    bare = {re.sub(r"[\W\d_]+", " ", top) for top in level.firsts}
+    words = {word.lower() for top in bare for word in _WORD.findall(top)}
+    if len(bare) == 1 and words & (_CONTAINERS | _PARTS):
+        return list(level.firsts)
+    siblings = set(level.firsts)
+    return [
+        top
+        for top in level.firsts
+        # A class may be called `train`, and then has no class folders in it.
+        if (_is_container(top) and (level.inside(top).firsts or not split_named(top)))
+        or len(siblings.intersection(level.inside(top).firsts)) > 1
+    ]
 
 
 def _pattern_in_names(
@@ -579,74 +639,72 @@ def _pattern_in_names(
     return None, collections.Counter()
 
 
-def _check_containers(
-    images: str, prefix: _Parts, rest: Mapping[_Parts, int], firsts: Mapping[str, int]
-) -> None:
-    """Refuses folders of which some are called as folders of whole sets are."""
-    inside = {top: _firsts(_strip(_below(rest, top))[1]) for top in firsts}
-    # A class may be called `train`, and then has no class folders in it.
-    containers = [t for t in firsts if _is_container(t) and (inside[t] or not split_named(t))]
-    if not containers or len(firsts) < 2:
+def _check_containers(images: str, level: _Level) -> None:
+    """Refuses folders of which some are called as those of whole sets are, or hold the others'."""
+    containers = _find_containers(level)
+    if not containers or len(level.firsts) < 2:
         return
-    whole = Meaning(kind=CLASS_FOLDERS, label_pattern=f"{_quote(prefix)}{_ALL_OF_IT}")
-    choices = []
-    for top in containers:
-        if inside[top]:
-            found = f"what is in {top}/ ({_list_names(inside[top])})"
-            choices.append(Choice(found, images="/".join((*prefix, top))))
-    others = [top for top in firsts if top not in containers]
+    whole = Meaning(kind=CLASS_FOLDERS, label_pattern=f"{level.start}{_ALL_OF_IT}")
+    choices = [
+        Choice(f"what is in {top}/ ({_list_names(sorted(inside))})", images=level.path(top))
+        for top in containers[:_MOST_PARTS]
+        if (inside := level.inside(top).firsts)
+    ]
+    others = [top for top in level.firsts if top not in containers]
     if len(others) > 1:
-        left_out = tuple(f"{'/'.join((*prefix, top))}/" for top in containers)
+        left_out = tuple(f"{level.path(top)}/" for top in containers)
         alone = dataclasses.replace(whole, leave_out=left_out)
         choices.append(Choice(f"the classes {_list_names(others)} alone", alone))
-    choices.append(Choice(f"the classes {_list_names(firsts)}", whole))
-    found = f"it has the folders {_list_folders(firsts)}, and {_list_folders(containers)} "
-    raise UnclearLayout(images, f"{found}{_is(containers)} hardly a class", choices)
+    choices.append(Choice(f"the classes {_list_names(level.firsts)}", whole))
+    unlabelled = dataclasses.replace(whole, label_pattern=None)
+    choices += [Choice("no labels", unlabelled)] * (not others)
+    found = f"it has the folders {_list_folders(level.firsts)}, and {_list_folders(containers)} "
+    is_one = "is hardly a class" if len(containers) == 1 else "are hardly classes"
+    raise UnclearLayout(images, f"{found}{is_one}", choices)
 
 
-def _check_depth(
-    images: str, prefix: _Parts, rest: Mapping[_Parts, int], firsts: Mapping[str, int]
-) -> None:
-    """Refuses folders whose own folders have the same names, which then may be the classes."""
-    above: dict[str, set[str]] = collections.defaultdict(set)
-    counts: collections.Counter[str] = collections.Counter()
-    for top in firsts:
-        for name, count in _firsts(_strip(_below(rest, top))[1]).items():
-            if not _GENERIC.fullmatch(name.lower()):
-                above[name].add(top)
-                counts[name] += count
-    shared = sorted(name for name, tops in above.items() if len(tops) > 1)
-    if len(shared) < 2 or 2 * sum(counts[name] for name in shared) < sum(rest.values()):
+def _check_depth(images: str, level: _Level) -> None:
+    """Refuses two levels of folders that may both be the classes.
+
+    So are folders that are called alike in several others, as in domain/class, and kinds of kinds,
+    as in animals/cat. Numbers and dates in class folders are neither, unless they are in all of
+    very many.
+    """
+    insides = [level.inside(top) for top in level.firsts]
+    above, counts = collections.Counter[str](), collections.Counter[str]()
+    for inside in insides:
+        above.update(inside.firsts.keys())
+        counts.update(inside.firsts)
+    is_number = all(map(_GENERIC.fullmatch, map(str.lower, above)))
+    shared = sorted(name for name in above if above[name] > 1)
+    if len(counts) < 2 or 2 * counts.total() < level.total:
         return
-    start = _quote(prefix)
-    levels = 1 + max(len(_strip(_below(rest, top))[0]) for top in firsts)
-    first = Meaning(kind=CLASS_FOLDERS, label_pattern=f"{start}{_ALL_OF_IT}")
-    second = Meaning(kind=CLASS_FOLDERS, label_pattern=f"{start}{'[^/]+/' * levels}{FIRST_FOLDER}")
+    are_same = len(shared) > 1 and 2 * sum(counts[name] for name in shared) >= level.total
+    are_kinds = 2 * sum(len(inside.firsts) > 1 for inside in insides) > len(insides)
+    if is_number and not (are_same and len(insides) > _MANY_TIMES * len(above)):
+        return
+    if not (are_same or (are_kinds and counts.total() >= _ENOUGH * level.total)):
+        return
+    levels = 1 + max(len(inside.prefix) for inside in insides)
+    second = f"{level.start}{'[^/]+/' * levels}{FIRST_FOLDER}"
     raise UnclearLayout(
         images,
-        f"{_list_folders(firsts)} have the same folders in them, {_list_names(shared)}",
+        f"{_list_folders(level.firsts)} have folders in them, {_list_names(sorted(above))}",
         [
-            Choice(f"the classes {_list_names(shared)}", second),
-            Choice(f"the classes {_list_names(firsts)}", first),
+            Choice(
+                f"the classes {_list_names(sorted(above))}",
+                Meaning(kind=CLASS_FOLDERS, label_pattern=second),
+            ),
+            Choice(
+                f"the classes {_list_names(level.firsts)}",
+                Meaning(kind=CLASS_FOLDERS, label_pattern=f"{level.start}{_ALL_OF_IT}"),
+            ),
             *(
-                Choice(f"the images in {top}/ alone", images="/".join((*prefix, top)))
-                for top in list(firsts)[:_MOST_PARTS]
+                Choice(f"the images in {top}/ alone", images=level.path(top))
+                for top in list(level.firsts)[:_MOST_PARTS]
             ),
         ],
     )
-
-
-def _pattern_of(prefix: _Parts, splits: Iterable[str], between: str = "") -> str:
-    return f"{_quote(prefix)}{between}(?P<split>{'|'.join(map(re.escape, splits))})/"
-
-
-def _quote(prefix: _Parts) -> str:
-    return "".join(f"{re.escape(part)}/" for part in prefix)
-
-
-def _say_prefix(prefix: _Parts, classes: Iterable[str]) -> str:
-    whole = f"{'/'.join(prefix)}/ holds all images"
-    return f"{whole}; the folders in it are taken as classes: {_list_names(classes)}"
 
 
 def _say_splits(splits: Mapping[str, str]) -> str:
@@ -666,7 +724,3 @@ def _list_names(names: Iterable[str]) -> str:
     shown = list(map(str, names))
     more = f" and {len(shown) - _MOST_SHOWN:,} more" * (len(shown) > _MOST_SHOWN)
     return ", ".join(shown[:_MOST_SHOWN]) + more
-
-
-def _is(folders: Sequence[str]) -> str:
-    return "is" if len(folders) == 1 else "are"

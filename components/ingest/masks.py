@@ -12,6 +12,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from image_pipeline.components.sources.file_names import SPLIT_NAMES
 from image_pipeline.components.sources.pairs import match_template
 
 ENDINGS = frozenset(
@@ -217,7 +218,7 @@ def _fits(mask: str, image: str) -> bool:
         return True
     ours = set().union(*map(_words, image.split("/")[:-1]))
     other_kind = os.path.splitext(mask)[1].lower() != os.path.splitext(image)[1].lower()
-    return other_kind or bool(ours & _IMAGE_WORDS)
+    return other_kind or bool(ours & (_IMAGE_WORDS | SPLIT_NAMES.keys()))
 
 
 def _find_image_dir(paired: dict[str, str]) -> str | None:

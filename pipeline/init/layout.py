@@ -112,7 +112,7 @@ def guess_layout(paths: Collection[str], folder: str = "", chosen: Meaning | Non
     own, splits, split_pattern = images, meaning.splits, meaning.split_pattern
     if meaning.masks is not None:
         own, _ = split_pairs(images, meaning.masks)
-        split_pattern, splits = find_split_folders(own)
+        split_pattern, splits = find_split_folders(Tally(own).folders())
     named = choose_eval(splits)
     kept = [path for path in own if not path.startswith(meaning.leave_out)]
     return Layout(

@@ -12,6 +12,7 @@ from image_pipeline.components.ingest.path_patterns import label_of, split_of
 from image_pipeline.components.sources.references import ImageRef
 
 pytestmark = pytest.mark.unit
+_MASKS = {"masks": {"images": "{key}.jpg", "masks": "{key}.png"}}
 
 
 def _understand(paths, **options):
@@ -118,7 +119,7 @@ def test_folders_of_sets_are_asked_about():
     paths = _paths({"data/cat": 3, "data/dog": 3, "split/train/cat": 2, "split/test/cat": 1})
     with pytest.raises(UnclearLayout) as caught:
         _understand([*paths, "results/plot.png"])
-    first, second, third = caught.value.choices
+    first, second, third, _ = caught.value.choices
     assert (first.words, first.images) == ("what is in data/ (cat, dog)", "data")
     assert (second.words, second.images) == ("what is in split/ (test, train)", "split")
     assert third.meaning.options() == {"label_pattern": "(?P<label>[^/]+)/.*"}
@@ -142,6 +143,29 @@ def test_the_same_folders_in_several_are_asked_about():
     assert _count(paths, **second.meaning.options())[0] == {(None, "mug"): 9, (None, "pen"): 9}
     years = _paths({f"{c}/{year}": 2 for c in ("cat", "dog") for year in (2019, 2020)})
     assert _count(years)[0] == {(None, "cat"): 4, (None, "dog"): 4}
+
+
+@pytest.mark.parametrize(
+    ("folders", "found"),
+    [
+        ({"HAM_images_part_1": 5, "HAM_images_part_2": 5}, "are hardly classes"),
+        ({"images_001/images": 5, "images_002/images": 5}, "are hardly classes"),
+        ({"rose": 5, "iris": 5, "set/rose": 5, "set/iris": 5}, "set/ is hardly a class"),
+        ({"animals/cat": 5, "animals/dog": 5, "cars/bus": 5, "cars/van": 5}, "bus, cat, dog, van"),
+        ({f"{patient}/{c}": 2 for patient in range(10, 30) for c in (0, 1)}, "in them, 0, 1"),
+    ],
+    ids=["parts", "parts of folders", "a copy inside", "kinds of kinds", "patients"],
+)
+def test_further_folders_that_are_asked_about(folders, found):
+    with pytest.raises(UnclearLayout) as caught:
+        _understand(_paths(folders))
+    assert found in str(caught.value)
+
+
+@pytest.mark.parametrize("folders", [["c0", "c1", "c2"], ["0", "1"], ["n01", "n02"], ["s1", "s2"]])
+def test_classes_that_are_numbered_are_classes(folders):
+    paths = _paths(dict.fromkeys(folders, 3))
+    assert _understand(paths) == (IngestOptions(), ())
 
 
 def test_classes_beside_splits_are_asked_about():
@@ -185,8 +209,29 @@ def test_masks_of_a_few_images_are_no_segmentation():
     counts, said = _count(paths)
     assert counts == {("train", "good"): 8, ("eval", "good"): 3, ("eval", "scratch"): 3}
     assert said[1] == (
-        "ground_truth/: 3 masks are left out; ingest.masks would take them, for segmentation"
+        "ground_truth/: masks of 3 of 14 images are left out; ingest.masks would take them, for "
+        "segmentation"
     )
+
+
+@pytest.mark.parametrize("given", [{"label_pattern": None}, _MASKS], ids=["unlabelled", "masks"])
+def test_splits_are_taken_where_folders_name_no_classes(given):
+    paths = _paths({"set/train": 3, "set/val": 2})
+    options, said = _understand(paths, **given)
+    assert options.split_pattern == "(?:[^/]+/){1}(?P<split>train|val)/"
+    assert options.splits == {"train": 0.9, "eval": 0.1}
+    assert said == ("train/, val/ (eval) are taken as splits",)
+    assert _understand(paths, **given, split_pattern="(?P<split>x)") == (
+        IngestOptions(**given, split_pattern="(?P<split>x)"),
+        (),
+    )
+
+
+def test_masks_beside_each_split_are_masks():
+    folders = ("train", "train_labels", "val", "val_labels")
+    paths = _paths(dict.fromkeys(folders, 6), ".png")
+    with pytest.raises(UserError, match=r"masks, such as 'train_labels/000.png' of 'train/000.png"):
+        _understand(paths)
 
 
 def test_what_is_not_used_is_said():
@@ -194,8 +239,9 @@ def test_what_is_not_used_is_said():
     options, (said,) = _understand(paths, label_pattern="[^/]+/(?P<label>[^/]+)/.+")
     assert options.split_pattern is None
     assert said.startswith("train/, val/ are not taken as splits, for ingest.label_pattern is set")
-    _, (said,) = _understand([*_paths({"cat": 2, "dog": 2}), "about/labels.CSV"])
-    assert said.startswith("about/labels.CSV: not read, for folders name the classes;")
+    more = ["about/labels.CSV", "meta/train.txt", "notes.txt"]
+    _, (said,) = _understand([*_paths({"cat": 2, "dog": 2}), *more])
+    assert said.startswith("about/labels.CSV, meta/train.txt: not read, for folders name the class")
 
 
 @pytest.mark.parametrize(

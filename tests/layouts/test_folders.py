@@ -121,9 +121,10 @@ def test_what_is_unclear_is_asked_before_anything_is_written(tmp_path, door):
             prepare_options(PipelineConfig(), folder, ())
     assert str(caught.value) == (
         f"{folder!r} may mean several things: it has the folders data/, results/, and data/, "
-        f"results/ are hardly a class. Say which: for what is in data/ (iris, rose), give --images "
+        f"results/ are hardly classes. Say which: for what is in data/ (iris, rose), give --images "
         f"{folder}/data; for the classes data, results, set "
-        "'ingest.label_pattern=\"(?P<label>[^/]+)/.*\"'."
+        "'ingest.label_pattern=\"(?P<label>[^/]+)/.*\"'; for no labels, set "
+        "ingest.label_pattern=null."
     )
     assert not os.path.exists(out)
 
@@ -141,7 +142,7 @@ def test_init_asks_which_is_meant(tmp_path):
     folder = _draw(tmp_path / "flowers", _UNCLEAR)
     config = tmp_path / "config.yaml"
     shown = _run("init", folder, "--output", config, input="1\n\n\n\n\n")
-    assert "  1  what is in data/ (iris, rose)\n  2  the classes data, results\n" in shown
+    assert "  1  what is in data/ (iris, rose)\n  2  the classes data, results\n  3  no" in shown
     assert f"--images {folder}/data --output out" in shown
     config.unlink()
     shown = _run("init", folder, "--output", config, input="2\n\n\n\n\n")

@@ -204,7 +204,7 @@ def test_pairs_are_taken_for_what_they_are(tmp_path):
 @pytest.mark.parametrize(
     ("pattern", "split_pattern"),
     [
-        ("{split}/{kind}", "(?:[^/]+/){0}(?P<split>train|val)/"),
+        ("{split}/{kind}", "(?P<split>train|val)/"),
         ("{kind}/{split}", "(?:[^/]+/){1}(?P<split>train|val)/"),
     ],
 )
