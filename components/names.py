@@ -36,3 +36,20 @@ def _escape(found: re.Match[str]) -> str:
     if 0xDC80 <= code <= 0xDCFF:  # as `os.fsdecode` has the byte
         code -= 0xDC00
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def read_windows(text: str) -> str:
+    """Text of which bytes were no UTF-8, as Windows wrote it in western languages (cp1252).
+
+    Text that is not of that encoding stays as `os.fsdecode` has it, with a half character a byte.
+    """
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        try:
+            return os.fsencode(text).decode("cp1252")
+        except (UnicodeDecodeError, UnicodeEncodeError):
+            return text
+    return text

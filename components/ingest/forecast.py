@@ -62,7 +62,8 @@ class Forecast:
       peak_disk_bytes: disk space while it runs, at the configured encoding: prepared images and
         shards.
       memory_bytes: memory of the process that plans, which needs the most.
-      understood: what was inferred of what the source means, a sentence each.
+      understood: what was inferred of what the source means, and what is worth a look, a sentence
+        each.
     """
 
     found: int
@@ -137,7 +138,7 @@ def forecast_ingest(
     forecast = forecast_files(
         listing.source, listing.refs(), listing.options, sample_size, seed, encodings
     )
-    return dataclasses.replace(forecast, understood=listing.options.understood)
+    return dataclasses.replace(forecast, understood=listing.said)
 
 
 def forecast_files(

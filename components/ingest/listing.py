@@ -48,6 +48,7 @@ class Listing:
       first_problem: what is wrong with the first that says so; "" if none does.
       outside: number of links or rows that lead out of the folder and are not followed.
       paths_outside: the first and the last of these by name.
+      noticed: what is worth a look, a sentence each.
     """
 
     images: str
@@ -62,10 +63,16 @@ class Listing:
     first_problem: str = ""
     outside: int = 0
     paths_outside: tuple[str, ...] = ()
+    noticed: tuple[str, ...] = ()
 
     def refs(self) -> Iterator[ImageRef]:
         """The references in their order."""
         return (ref for chunk in self.chunks for ref in chunk.refs)
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What was inferred, and what is worth a look, a sentence each."""
+        return (*self.options.understood, *self.noticed)
 
     def understand(self, tally: Tally) -> None:
         """Completes the options by what the folders mean, which `tally` has counted."""
@@ -104,7 +111,8 @@ def list_images(images: str, options: IngestOptions) -> Listing:
         if version := images_version(images):  # That makes images, or reads them.
             columns += (version,)
         listing.fingerprint = fingerprint_refs(_count(listing), columns)
-    listing.options = listing.options.say_understood(said)
+    listing.options = listing.options.say_understood(said.understood)
+    listing.noticed = tuple(said.noticed)
     return listing
 
 

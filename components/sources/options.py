@@ -40,6 +40,20 @@ class VideoOptions(Options):
     split; `group_pattern` may name larger groups."""
 
 
+class BoxRowOptions(Options):
+    """Which columns have a box, if each row of a table is one; the rows of an image are joined."""
+
+    numbers: tuple[str, ...]
+    """Those of a box's four numbers, in the order of `ingest.boxes.format`; or the one that has all
+    four, as `[1, 2, 3, 4]`. Where they are empty, the image has no box."""
+    name: str | None = None
+    """The one of the box's class. None: all boxes are of the class `object`."""
+    size: tuple[str, str] | None = None
+    """Those of the image's width and height in pixels, which are then checked."""
+    crowd: str | None = None
+    """The one that is 1 where a box is around several objects."""
+
+
 class TableOptions(Options):
     """How a table of images is read: a text list, CSV, TSV, JSON lines or Parquet."""
 
@@ -58,6 +72,13 @@ class TableOptions(Options):
     tag_separator: str | None = pydantic.Field(default=None, min_length=1)
     """What stands between the tags in a cell of text, such as `;`: then the label is tags. The
     lists of JSON lines and Parquet need none."""
+    label_columns: tuple[str, ...] = ()
+    """Columns that are a class each, and 1 in the rows of its images: the label is then the class
+    that a row has, or, by `ingest.column_types={label: strings}`, all tags that it has."""
+    box_rows: BoxRowOptions | None = None
+    """Which columns have a box, if each row of the table is one, and not an image."""
+    path_ending: str | None = None
+    """What is added to each path, such as `.jpg`, where a table names images without it."""
     boxes: BoxOptions | None = None
     """How the column of boxes is read, if there is one. None: as COCO has them, in pixels."""
     root_dir: str | None = None

@@ -5,11 +5,24 @@ Whoever infers a meaning says it once, in a sentence; whoever lists the images c
 
 import contextlib
 import contextvars
+import dataclasses
 from collections.abc import Iterator
 
-_collected: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar(
-    "collected", default=None
-)
+
+@dataclasses.dataclass(frozen=True)
+class Said:
+    """Sentences in the order in which they were said, each once.
+
+    Attributes:
+      understood: what was inferred, which is kept with the data set.
+      noticed: what is worth a look, and decides nothing.
+    """
+
+    understood: list[str] = dataclasses.field(default_factory=list)
+    noticed: list[str] = dataclasses.field(default_factory=list)
+
+
+_collected: contextvars.ContextVar[Said | None] = contextvars.ContextVar("collected", default=None)
 
 
 def understood(sentence: str) -> None:
@@ -19,17 +32,26 @@ def understood(sentence: str) -> None:
       sentence: names the file or folder, what it was taken for, and by which option it may be
         taken otherwise; without a full stop.
     """
-    collected = _collected.get()
-    if collected is not None and sentence not in collected:
-        collected.append(sentence)
+    said = _collected.get()
+    if said is not None and sentence not in said.understood:
+        said.understood.append(sentence)
+
+
+def noticed(sentence: str) -> None:
+    """Says what lies beside the images, or is likely a mistake in them."""
+    said = _collected.get()
+    if said is not None and sentence not in said.noticed:
+        said.noticed.append(sentence)
 
 
 @contextlib.contextmanager
-def collect() -> Iterator[list[str]]:
-    """The sentences that are said meanwhile, in their order, each once."""
-    sentences: list[str] = []
-    token = _collected.set(sentences)
+def collect() -> Iterator[Said]:
+    """What is said meanwhile; what is noticed is so by whoever collects around it, too."""
+    said = Said()
+    token = _collected.set(said)
     try:
-        yield sentences
+        yield said
     finally:
         _collected.reset(token)
+    for sentence in said.noticed:
+        noticed(sentence)

@@ -150,6 +150,12 @@ def _name_beside_held(
     return _add_usual(columns, others, _USUAL_BESIDE_HELD, given, name_of)
 
 
+def usual_columns(found: Sequence[str], given: Mapping[str, str | None]) -> dict[str, str]:
+    """The columns that are given, or called as a role's usually are."""
+    columns = {name: column for name, column in given.items() if column is not None}
+    return _add_usual(columns, found, _USUAL_NAMES, given)
+
+
 def _add_usual(
     columns: dict[str, str],
     found: Sequence[str],

@@ -2,8 +2,10 @@
 
 import functools
 from collections.abc import Iterator
+from typing import Any
 
 from image_pipeline.components.sources.file_names import name_tables
+from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.rows import Row
 from image_pipeline.components.sources.source_kinds import (
     Asked,
@@ -13,6 +15,7 @@ from image_pipeline.components.sources.source_kinds import (
     read_rows,
 )
 from image_pipeline.components.spool import Spool
+from image_pipeline.components.tables.joined_rows import join_rows, needs_joining
 
 
 class TableRows:
@@ -28,6 +31,7 @@ class TableRows:
         """
         self._path, self._columns = path, dict(columns)
         self._rows = Spool(self._read())
+        self._joined: tuple[Any, TableRows] | None = None
 
     @functools.cached_property
     def tables(self) -> Files:
@@ -48,6 +52,18 @@ class TableRows:
         names = name_tables([path for path, _ in self.tables])
         for number, row in self:
             yield f"{names[number]}:{row.line}", self.tables[number][1], row
+
+    def joined(self, options: TableOptions) -> "TableRows":
+        """The rows with what the options join: rows of one image, columns of one label."""
+        if not needs_joining(options):
+            return self
+        wanted = options.box_rows, options.label_columns, options.path_ending, options.columns
+        if self._joined is None or self._joined[0] != wanted:
+            joined = TableRows(self._path, self._columns)
+            joined.tables = self.tables
+            joined._rows = Spool(join_rows(self, options))
+            self._joined = wanted, joined
+        return self._joined[1]
 
     def of_columns(self, columns: Asked) -> "TableRows":
         """The rows as they are read once the columns are known: read anew for arrays only."""

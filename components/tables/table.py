@@ -9,6 +9,7 @@ import math
 import os
 import posixpath
 import stat
+import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,9 +19,9 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset.record import ColumnType, order_names
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import show
-from image_pipeline.components.names import decode_name
+from image_pipeline.components.names import decode_name, read_windows
 from image_pipeline.components.sources.column_types import Items, Value, convert, convert_label
-from image_pipeline.components.sources.file_names import SPLIT
+from image_pipeline.components.sources.file_names import SPLIT, ending_of
 from image_pipeline.components.sources.folder import (
     NOT_A_FILE,
     OUTSIDE,
@@ -30,15 +31,17 @@ from image_pipeline.components.sources.folder import (
     locate,
 )
 from image_pipeline.components.sources.options import TableOptions
-from image_pipeline.components.sources.reading import MISSING_FILE
+from image_pipeline.components.sources.reading import IMAGE_ENDINGS, MISSING_FILE
 from image_pipeline.components.sources.references import Annotations, ImageRef
 from image_pipeline.components.sources.rows import EmbeddedImage, Row, Unusable
 from image_pipeline.components.sources.source_kinds import kind_of, read_location
+from image_pipeline.components.sources.understood import noticed
 from image_pipeline.components.tables.rows_once import TableRows
 
 _TEXTS = ("label", "group", "split")  # what of `ROLES` is no path
 _PATHS = ("image", "path", "mask")
 _NO_PATH = (list, dict, Unusable)
+_MOST_FOLDERS = 1000  # in which images are looked for that no row names
 _MOST_LABELS = 10  # that a message names
 _MOST_CHARACTERS = 4096  # of a path: Linux has no longer ones, and no store
 
@@ -80,7 +83,8 @@ class Table:
 
     @functools.cached_property
     def _read_once(self) -> TableRows:
-        return self.rows or TableRows(self.path, self.options.columns)
+        rows = self.rows or TableRows(self.path, self.options.columns)
+        return rows.joined(self.options)
 
     @functools.cached_property
     def _plain_folders(self) -> dict[str, bool]:
@@ -114,8 +118,13 @@ class Table:
         repeated = self._find_repeated()
         labels = self._read_labels(repeated) if repeated else {}
         first_rows: dict[str, str] = {}
+        listed = array.array("q")
         for place, split, row in self._rows():
             ref = self.reference(place, split, row)
+            if ref.location is None:
+                listed.append(hash(ref.path))
+            if ref.mask is not None and ref.mask.location is None:
+                listed.append(hash(ref.mask.path))
             if ref.location is not None and hash(ref.path) in repeated:
                 ref = _rename(ref, _call_by_row(place))  # They are several images nevertheless.
             if ref.path in labels and ref.problem in (None, MISSING_FILE):
@@ -123,6 +132,24 @@ class Table:
             if ref.problem is not None:
                 check_bad_row(ref.message, self.options)
             yield ref
+        self._say_unlisted(listed)
+
+    def _say_unlisted(self, listed: "array.array[int]") -> None:
+        """Says how many images lie beside those that rows name, and are named by none."""
+        folders = sorted(self._plain_folders)
+        if not files.is_local(self.root) or len(folders) > _MOST_FOLDERS:
+            return
+        known = np.unique(np.frombuffer(listed, np.int64))
+        count, example = 0, ""
+        for folder in folders:
+            for path in _images_in(self.root, folder):
+                at = np.searchsorted(known, hash(path))
+                if at == len(known) or known[at] != hash(path):
+                    count, example = count + 1, example or path
+        if count:
+            name = self.path.rstrip("/").rpartition("/")[2]
+            is_one = "1 image lies" if count == 1 else f"{count:,} images lie"
+            noticed(f"{is_one} beside those that {name} names, such as {example}: not ingested")
 
     def read(self, ref: ImageRef, most_bytes: int) -> bytes:
         """See `Source.read`."""
@@ -200,7 +227,23 @@ class Table:
             path = path.removeprefix(self._prefix)
         if not path or not files.is_local(path) or ".." in path.split("/"):
             return path  # Behind a link, `..` leads elsewhere.
-        return posixpath.normpath(path)
+        path = posixpath.normpath(path)
+        is_plain_text = path.isascii() and "\\" not in path
+        return path if is_plain_text else self._find_spelling(path)
+
+    def _find_spelling(self, path: str) -> str:
+        """The path as its file is called, if that is written otherwise.
+
+        Tables of Windows have backslashes and bytes of its own encoding; those of macOS may have
+        letters and their accents apart.
+        """
+        if not files.is_local(self.root):
+            return path
+        slashed = path.replace("\\", "/")
+        spellings = [path, slashed, read_windows(slashed)]
+        spellings += [unicodedata.normalize(form, spellings[-1]) for form in ("NFC", "NFD")]
+        there = (each for each in spellings if os.path.lexists(locate(self.root, each)))
+        return next(there, path)
 
     def reference(self, place: str, split: str | None, row: Row) -> ImageRef:
         """The image that a row names or holds, or why it has none.
@@ -305,6 +348,16 @@ class Table:
         return ImageRef(place, 0, 0, problem, f"{place}: {message}", Annotations(place))
 
 
+def _images_in(root: str, folder: str) -> Iterator[str]:
+    """The paths of the files in a folder below the root that end as images do, in order."""
+    try:
+        with os.scandir(os.path.join(root, folder)) as entries:
+            names = sorted(each.name for each in entries if ending_of(each.name) in IMAGE_ENDINGS)
+    except OSError:
+        return
+    yield from (f"{folder}/{name}" if folder else name for name in names if name[0] != ".")
+
+
 def _call_by_row(place: str) -> str:
     """What an image is called that its table holds, and calls nothing."""
     file, _, line = place.rpartition(":")
@@ -347,4 +400,4 @@ def _text(cell: object) -> str:
         return ""
     if isinstance(cell, float) and cell.is_integer():
         cell = int(cell)
-    return "" if cell is None else decode_name(str(cell).strip())
+    return "" if cell is None else decode_name(read_windows(str(cell).strip()))

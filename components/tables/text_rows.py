@@ -6,6 +6,8 @@ import contextlib
 import csv
 import functools
 import io
+import math
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
@@ -76,34 +78,72 @@ def _read_separated(path: str, columns: Asked, delimiter: str | None = None) -> 
     """A line of names, and then rows; the delimiter is the one that the names have most of."""
     with open_lines(path) as lines:
         names_line = lines.readline()
-        lines.seek(0)
-        delimiter = delimiter or max(",;\t|", key=names_line.count)
-        yield from _read_cells(
-            csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
-        )
+        said = _SEPARATOR.fullmatch(names_line.strip())
+        if said is None:  # Excel's own line, which says it, is passed.
+            lines.seek(0)
+        delimiter = delimiter or (said and said[1]) or max(",;\t|", key=names_line.count)
+        reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
+        yield from _read_cells(reader, passed=int(said is not None))
 
 
-def _read_cells(reader: Any) -> Iterator[Row]:
+def _read_cells(reader: Any, passed: int = 0) -> Iterator[Row]:
     header: list[str] = []
-    line, is_done = 1, False
+    line, is_done, first = 1 + passed, False, None
     while not is_done:
         try:
-            header = header or _check_header([name.strip() for name in next(reader, [])])
-            line = reader.line_num + 1
+            if not header:
+                names = [name.strip() for name in next(reader, [])]
+                if unnamed := _name_unnamed(names):
+                    header, first = unnamed, names
+                else:
+                    header = _check_header(names)
+            if first is not None:
+                yield Row(line, dict(zip(header, first, strict=True)))
+                first = None
+            line = reader.line_num + 1 + passed
             for cells in reader:
                 if len(cells) == len(header):
                     yield Row(line, {name: cells[at] for at, name in enumerate(header) if name})
                 elif cells:
                     counted = f"the first line names {len(header)} columns, but it has {len(cells)}"
                     yield Row(line, {}, counted)
-                line = reader.line_num + 1
+                line = reader.line_num + 1 + passed
             is_done = True
         except csv.Error as error:
             # Where the row ends is known if the error is on its only line.
-            if not header or reader.line_num > line or "end of data" in str(error):
+            if not header or reader.line_num + passed > line or "end of data" in str(error):
                 problem = f"no row of a table ({error}); correct its quotes."
                 raise TableError(line, problem) from error
             yield Row(line, {}, f"it is no row ({error}); correct its quotes")
+
+
+def _name_unnamed(cells: list[str]) -> list[str]:
+    """Names for the columns of a table whose first line is a row already; none if it is no row.
+
+    It is one if its first cell is an image's path, and what follows is a class, a box of four
+    numbers and its class, or the numbers of a box alone.
+    """
+    if ending_of(cells[0] if cells else "") not in IMAGE_ENDINGS:
+        return []
+    numbers = [_is_number_or_empty(cell) for cell in cells[1:]]
+    if len(cells) == 2:
+        return ["image", "label"]
+    if len(cells) == 6 and all(numbers[:4]) and (not numbers[4] or cells[5] == ""):
+        return ["image", *_BOX, "label"]
+    if len(cells) == 6 and all(numbers[1:]) and not numbers[0]:
+        return ["image", "label", *_BOX]
+    return ["image", *_BOX] if len(cells) == 5 and all(numbers) else []
+
+
+_BOX = ("box_1", "box_2", "box_3", "box_4")
+_SEPARATOR = re.compile(r"sep=(.)", re.IGNORECASE)
+
+
+def _is_number_or_empty(cell: str) -> bool:
+    try:
+        return not cell.strip() or math.isfinite(float(cell))
+    except ValueError:
+        return False
 
 
 def _check_header(names: list[str]) -> list[str]:

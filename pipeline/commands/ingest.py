@@ -63,7 +63,7 @@ def ingest(
         from image_pipeline.show.rows import print_rows
 
         if not (as_json or quiet):
-            print_rows(understood_rows(listing.options.understood), console)
+            print_rows(understood_rows(listing.said), console)
         with ComponentProgress(None if as_json or quiet else console) as progress:
             progress.start("ingest")
             summary = ingest_folder(listing, output_dir, beam_args, replace)

@@ -129,7 +129,7 @@ def _run_and_tell(plan: "RunPlan", survey: "Listing", as_json: bool, quiet: bool
             if plan.config.ingest.generator is not None:
                 what = f"{survey.found:,} shards of {plan.images_dir}"
             told.print(f"{what}; {plan.beam_args[0]}")
-            print_rows(understood_rows(survey.options.understood), told)
+            print_rows(understood_rows(survey.said), told)
         summary = _run_with_progress(plan, len(survey.classes), told, check)
         if told is not None:
             from image_pipeline.show.summary import print_summary

@@ -2,13 +2,9 @@
 
 import collections
 import dataclasses
-import glob
-import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from image_pipeline.components import files
 from image_pipeline.components.dataset.record import order_names
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators.generator import open_generator
@@ -19,7 +15,6 @@ from image_pipeline.components.ingest.path_patterns import names_of
 from image_pipeline.components.labels.kinds import BOXES
 from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES
 from image_pipeline.components.sources.folder import OUTSIDE
-from image_pipeline.components.sources.reading import MISSING_FILE
 from image_pipeline.components.sources.references import Annotations, ImageRef, Source
 from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.init.layout import Layout
@@ -27,7 +22,6 @@ from image_pipeline.init.tag_cells import find_separator
 
 _ORDER = {"train": 0, "eval": 1, "test": 2}
 _TAGS = ("tags", "keywords")  # what people call a column of tags
-_TRIED = 20  # paths that are looked for in other folders
 
 
 @dataclasses.dataclass
@@ -43,7 +37,6 @@ class _Rows:
       splits: that they name.
       problems: how many rows cannot be used.
       first: what is wrong with the first of them.
-      missing: paths where there is no file.
       outside: paths that lead out of the root.
     """
 
@@ -55,7 +48,6 @@ class _Rows:
     splits: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     problems: int = 0
     first: str = ""
-    missing: list[str] = dataclasses.field(default_factory=list)
     outside: list[str] = dataclasses.field(default_factory=list)
 
     def leave_out(self, refs: Iterable[ImageRef]) -> Iterator[tuple[ImageRef, Annotations]]:
@@ -66,7 +58,6 @@ class _Rows:
             else:
                 self.problems += 1
                 self.first = self.first or ref.message
-                self.missing += [ref.path] * (ref.problem == MISSING_FILE)
                 self.outside += [ref.path] * (ref.problem == OUTSIDE)
 
     def count(self, ref: ImageRef, said: Annotations) -> None:
@@ -99,11 +90,7 @@ def read_layout(table: str, given: IngestOptions) -> tuple[Layout, Source, list[
     Raises:
       UserError: if the table cannot be read.
     """
-    rows, root_dir = _read_rows(table, given), given.root_dir
-    if root_dir is None and not rows.refs:
-        root_dir = _find_root(table, rows.missing)
-        if root_dir is not None:
-            rows = _read_rows(table, given.model_copy(update={"root_dir": root_dir}), rows)
+    rows = _read_rows(table, given)
     if not rows.refs:
         are_all = len(rows.outside) == rows.problems
         outside = (min(rows.outside), max(rows.outside)) if are_all else ()
@@ -126,7 +113,7 @@ def read_layout(table: str, given: IngestOptions) -> tuple[Layout, Source, list[
         splits=splits,
         columns=columns,
         column_types=options.column_types,
-        root_dir=root_dir,
+        root_dir=options.root_dir,
         tag_separator=options.tag_separator,
         values=rows.values,
         generator=options.generator,
@@ -170,20 +157,6 @@ def _try_tags(table: str, rows: _Rows) -> _Rows:
     columns = {"label": rows.options.columns["label"]}
     update = {"columns": columns, "column_types": {}, "tag_separator": separator}
     return _read_rows(table, rows.options.model_copy(update=update), rows)
-
-
-def _find_root(table: str, missing: list[str]) -> str | None:
-    """A folder beside the table that has the files of its rows, as COCO's have."""
-    if not missing or not files.is_local(table):
-        return None
-    folder, _, name = table.rpartition("/")
-    parts = re.split(r"[_.\-]", os.path.splitext(name)[0])
-    below = ["", "images", *(f"{up}{part}" for part in parts if part for up in ("", "images/"))]
-    for candidate in (*(f"../{each}".rstrip("/") for each in below), *filter(None, below)):
-        place = glob.escape(os.path.join(folder, candidate)).replace("{SPLIT}", "*")
-        if any(glob.glob(f"{place}/{glob.escape(path)}") for path in missing[:_TRIED]):
-            return candidate
-    return None
 
 
 def _choose_splits(

@@ -35,8 +35,8 @@ def ingest_folder(
       replace: whether a finished data set of other images or options may be replaced.
 
     Returns:
-      The summary: the books, splits, shards, bytes, seconds, peak memory, and how many records the
-      data set had before (None if it did not exist).
+      The summary: the books, splits, shards, bytes, seconds, peak memory, what was noticed, and how
+      many records the data set had before (None if it did not exist).
 
     Raises:
       UserError: if the person who called can put it right.
@@ -58,6 +58,7 @@ def ingest_folder(
         check_lock()
         write_source(output_dir, listing.images, manifest)
     return summarize_data_set(output_dir) | {
+        "noticed": list(listing.noticed),
         "written_before": before,
         "seconds": round(time.monotonic() - started, 1),
         "peak_rss_mb": round(memory.peak_rss_mb),

@@ -159,7 +159,7 @@ def prepare_all() -> list[str]:
     return raised
 
 
-@pytest.mark.parametrize("kind", [MemoryError, wide(TypeError), KeyError, wide(ValueError)])
+@pytest.mark.parametrize("kind", [MemoryError, *map(wide, (TypeError, KeyError, ValueError))])
 def test_an_error_of_our_own_stops_the_run(kind, monkeypatch):
     for module, name in OWN:
         error = kind("a bug in " + name)

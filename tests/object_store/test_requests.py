@@ -17,6 +17,7 @@ from image_pipeline.components.threads import REMOTE_THREADS, map_in_order
 from tests.drawings import draw, encode_png
 from tests.object_store.runs import ingest
 from tests.object_store.store import skip_credentials
+from tests.tiers import wide
 
 pytestmark = pytest.mark.beam
 
@@ -107,7 +108,9 @@ def many(store):
     store.control(delay_s=0)
 
 
-@pytest.mark.parametrize(("threads", "at_once", "delay_s"), [(0, REMOTE_THREADS, 2), (5, 5, 0.2)])
+@pytest.mark.parametrize(
+    ("threads", "at_once", "delay_s"), [(0, REMOTE_THREADS, 2), wide(5, 5, 0.2)]
+)
 def test_an_image_is_one_request_and_threads_read_side_by_side(
     many, store, tmp_path, threads, at_once, delay_s
 ):

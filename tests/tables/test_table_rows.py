@@ -98,7 +98,7 @@ def test_parquet_keeps_types_and_counts_rows(tmp_path):
         ("x.csv", 'path\n"1\n".jpg\n', r"x.csv:2: no row of a table .*correct its quotes"),
         ("x.csv", "", "x.csv:1: the first line must name the columns, and is empty"),
         ("x.csv", "a,a\n1,2\n", "x.csv:1: two columns are called 'a'; rename one"),
-        ("x.csv", "1.jpg,cat\n", "x.csv:1: the first line must name the columns, got '1.jpg'"),
+        ("x.csv", "1.jpg,cat,x\n", "x.csv:1: the first line must name the columns, got '1.jpg'"),
         ("x.parquet", "PAR1", "x.parquet' cannot be read: "),
     ],
 )

@@ -1,0 +1,167 @@
+"""Rows of which several are one image, or columns of which several are one label, joined to one.
+
+What is joined is said by options; nothing is inferred here.
+"""
+
+import array
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from image_pipeline.components.labels.box_cells import BOXES, SIZE, StatedBoxes
+from image_pipeline.components.messages import show
+from image_pipeline.components.sources.options import BoxRowOptions, TableOptions
+from image_pipeline.components.sources.rows import EmbeddedImage, Row
+
+LABEL, JOINED_BOXES = "label", "boxes"
+"""The columns that are made of others."""
+
+ONLY_CLASS = "object"
+"""The class of boxes that name none."""
+
+_YES = {1, "1", "1.0", "True", "true", "TRUE"}
+Numbered = tuple[int, Row]  # with the number of its table
+
+
+def needs_joining(options: TableOptions) -> bool:
+    """Whether the options join anything."""
+    return bool(options.label_columns or options.path_ending or options.box_rows)
+
+
+def join_rows(rows: Iterable[Numbered], options: TableOptions) -> Iterator[Numbered]:
+    """The rows as a table would have them that has a row an image.
+
+    Args:
+      rows: of the table; they are iterated several times.
+      options: `box_rows`, `label_columns`, `path_ending`, and the column of the images.
+
+    Yields:
+      Rows in the order in which their images are first named, each with the number of its table.
+    """
+    image = options.columns.get("image") or ""
+    joined = rows
+    if options.box_rows is not None:
+        joined = _join_boxes(rows, image, options.box_rows)
+    for number, row in joined:
+        cells = row.cells
+        if options.path_ending and isinstance(path := cells.get(image), str | int):
+            cells = cells | {image: f"{path}{options.path_ending}" if path != "" else ""}
+        if options.label_columns and not row.problem:
+            cells = _join_labels(cells, options)
+        yield number, Row(row.line, cells, row.problem)
+
+
+def _join_labels(cells: Mapping[str, Any], options: TableOptions) -> dict[str, Any]:
+    found = [name for name in options.label_columns if is_yes(cells.get(name))]
+    rest = {name: cells[name] for name in cells if name not in options.label_columns}
+    if options.column_types.get(LABEL) == "strings":
+        return rest | {LABEL: found}
+    return rest | {LABEL: found[0] if len(found) == 1 else found or None}
+
+
+def is_yes(cell: Any) -> bool:
+    """Whether a cell says that a row is of its column's class: 1 or true, as text or not."""
+    return isinstance(cell, str | int | float) and cell in _YES
+
+
+def _join_boxes(rows: Iterable[Numbered], image: str, asked: BoxRowOptions) -> Iterator[Numbered]:
+    """A row an image, with all of its boxes, wherever in the table they are.
+
+    Rows that follow one another are joined as they come; only images whose rows are scattered are
+    held in memory.
+    """
+    scattered = _find_scattered(rows, image)
+    held: dict[Any, list[dict[str, Any]]] = {}
+    if scattered:
+        for number, row in rows:
+            if not row.problem and hash(key := _key(number, row, image)) in scattered:
+                held.setdefault(key, []).append(row.cells)
+    begun: tuple[Any, int, list[dict[str, Any]]] | None = None
+    for number, row in rows:
+        key = _key(number, row, image)
+        if begun is not None and (row.problem or begun[0] != key):
+            yield begun[0][0], _make_row(begun[1], begun[2], asked)
+            begun = None
+        if row.problem:
+            yield number, row
+        elif hash(key) in scattered:
+            if cells := held.pop(key, None):
+                yield number, _make_row(row.line, cells, asked)
+        elif begun is None:
+            begun = key, row.line, [row.cells]
+        else:
+            begun[2].append(row.cells)
+    if begun is not None:
+        yield begun[0][0], _make_row(begun[1], begun[2], asked)
+
+
+def _key(number: int, row: Row, image: str) -> tuple[int, Any]:
+    cell = row.cells.get(image)
+    if isinstance(cell, str | int | EmbeddedImage):
+        return number, cell
+    return number, (row.line, "of no image")
+
+
+def _find_scattered(rows: Iterable[Numbered], image: str) -> set[int]:
+    """Hashes of the images whose rows do not follow one another (and of a few others)."""
+    begun, last = array.array("q"), None
+    for number, row in rows:
+        key = None if row.problem else _key(number, row, image)
+        if key is not None and key != last:
+            begun.append(hash(key))
+        last = key
+    ordered = np.sort(np.frombuffer(begun, np.int64))
+    return set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
+
+
+def _make_row(line: int, several: list[dict[str, Any]], asked: BoxRowOptions) -> Row:
+    """The row of an image: its boxes, and what all of its rows have in common."""
+    consumed = {*asked.numbers, *(asked.size or ()), asked.name, asked.crowd}
+    first = several[0]
+    same = {
+        name: first[name]
+        for name in first
+        if name not in consumed and all(cells.get(name) == first[name] for cells in several)
+    }
+    boxes = [read_box(cells, asked) for cells in several]
+    stated = {SIZE: _read_size(first, asked), BOXES: [box for box in boxes if box is not None]}
+    return Row(line, same | {JOINED_BOXES: StatedBoxes(stated)})
+
+
+def read_box(cells: Mapping[str, Any], asked: BoxRowOptions) -> dict[str, Any] | None:
+    """A row's box as `box_cells.read_boxes` takes it; None if it has none."""
+    numbers = read_numbers(cells, asked.numbers)
+    name = ONLY_CLASS if asked.name is None else cells.get(asked.name)
+    if all(number in (None, "") for number in numbers):
+        return None
+    crowd = is_yes(cells.get(asked.crowd)) if asked.crowd else False
+    return {"bbox": numbers, "category": name, "iscrowd": int(crowd)}
+
+
+def read_numbers(cells: Mapping[str, Any], columns: tuple[str, ...]) -> list[Any]:
+    """A box's numbers; what is none stays as it is, for whoever reads the box to say so."""
+    if len(columns) > 1:
+        return [as_number(cells.get(column)) for column in columns]
+    cell = cells.get(columns[0])
+    if isinstance(cell, str):
+        parts = cell.strip().strip("[]()").replace(",", " ").split()
+        return [as_number(part) for part in parts]
+    return list(cell) if isinstance(cell, list | tuple) else [cell]
+
+
+def as_number(cell: Any) -> Any:
+    """A cell of text as a number, if it is one."""
+    if not isinstance(cell, str) or not cell.strip():
+        return None if isinstance(cell, float) and math.isnan(cell) else cell
+    try:
+        return float(cell)
+    except ValueError:
+        return show(cell)
+
+
+def _read_size(cells: Mapping[str, Any], asked: BoxRowOptions) -> list[int]:
+    sides = [] if asked.size is None else [as_number(cells.get(name)) for name in asked.size]
+    are_sides = all(isinstance(side, int | float) and side >= 1 for side in sides)
+    return [int(side) for side in sides] if are_sides else []

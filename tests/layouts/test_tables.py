@@ -1,0 +1,263 @@
+"""What the columns of a table mean, where their names alone do not say it."""
+
+import json
+
+import pytest
+
+from image_pipeline.components.errors import UserError
+from tests.layouts.drawn import (
+    boxes_of,
+    column_of,
+    draw_images,
+    labels_of,
+    splits_of,
+    understand,
+    write_table,
+)
+
+pytestmark = pytest.mark.unit
+_NAMES = [f"{n}.png" for n in range(8)]
+# Left, top, right, bottom, of an image of 40 x 30; the last one has none.
+_BOXES = [
+    ("0.png", "cat", 2, 3, 20, 28), ("1.png", "dog", 5, 5, 39, 29),
+    ("0.png", "dog", 21, 10, 38, 29), ("2.png", "cat", 0, 0, 40, 30),
+    ("3.png", "cat", 25, 20, 33, 30), ("3.png", "dog", 1, 1, 9, 29),
+]  # fmt: skip
+_FOUND = {
+    "0.png": [("cat", 2, 3, 20, 28), ("dog", 21, 10, 38, 29)],
+    "1.png": [("dog", 5, 5, 39, 29)],
+    "2.png": [("cat", 0, 0, 40, 30)],
+    "3.png": [("cat", 25, 20, 33, 30), ("dog", 1, 1, 9, 29)],
+}
+
+
+def _write_boxes(folder, header, order, **written):
+    draw_images(folder / "images", _NAMES[:5])
+    rows = [order(*box) for box in _BOXES]
+    return write_table(folder / "boxes.csv", [header, *rows] if header else rows, **written)
+
+
+@pytest.mark.parametrize(
+    ("header", "order", "format_"),
+    [
+        (
+            ["filename", "width", "height", "class", "xmin", "ymin", "xmax", "ymax"],
+            lambda path, name, *box: (path, 40, 30, name, *box),
+            "xyxy",
+        ),
+        (
+            ["ImageID", "LabelName", "XMin", "XMax", "YMin", "YMax"],
+            lambda path, name, a, b, c, d: (path[:1], name, a, c, b, d),
+            "xyxy",
+        ),
+        (
+            ["label_name", "bbox_x", "bbox_y", "bbox_width", "bbox_height", "image_name"],
+            lambda path, name, a, b, c, d: (name, a, b, c - a, d - b, path),
+            "xywh",
+        ),
+        (None, lambda path, name, *box: (path, *box, name), "xyxy"),
+    ],
+    ids=["tensorflow", "open images", "corner and sides", "no header"],
+)
+def test_a_box_a_row_is_joined_to_a_row_an_image(tmp_path, header, order, format_):
+    listing = understand(_write_boxes(tmp_path, header, order))
+    assert listing.options.boxes.format == format_
+    assert listing.options.boxes.classes == ("cat", "dog")
+    found = boxes_of(listing)
+    assert listing.found == listing.usable == 4
+    if format_ == "xywh":
+        found = {
+            p: [(n, a, b, a + c, b + d) for n, a, b, c, d in each] for p, each in found.items()
+        }
+    assert found == _FOUND
+    assert list(found) == ["0.png", "1.png", "2.png", "3.png"]  # as they are first named
+    assert any("each row is a box" in said for said in listing.options.understood)
+    assert listing.noticed == (
+        "1 image lies beside those that boxes.csv names, such as 4.png: not ingested",
+    )
+    again = understand(tmp_path / "boxes.csv", **listing.options.model_dump())
+    assert (again.options, again.fingerprint) == (listing.options, listing.fingerprint)
+
+
+def test_an_image_whose_box_is_empty_has_none(tmp_path):
+    draw_images(tmp_path, _NAMES[:2])
+    rows = [["0.png", 2, 3, 39, 28, "cat"], ["1.png", "", "", "", "", ""]]
+    assert boxes_of(understand(write_table(tmp_path / "t.csv", rows))) == {
+        "0.png": [("cat", 2, 3, 39, 28)],
+        "1.png": [],
+    }
+
+
+def test_a_box_that_is_none_costs_its_image(tmp_path):
+    draw_images(tmp_path, _NAMES[:3])
+    header = ["path", "class", "x1", "y1", "x2", "y2"]
+    rows = [[name, "cat", 1, 2, 30, 20] for name in _NAMES[:3]]
+    rows.append(["1.png", "cat", "left", 2, 30, 20])
+    listing = understand(write_table(tmp_path / "t.csv", [header, *rows]))
+    assert [ref.problem for ref in listing.refs()] == [None, "wrong_type", None]
+
+
+def test_what_corners_are_is_proved_or_asked(tmp_path):
+    draw_images(tmp_path, _NAMES[:2])
+    header = ["path", "class", "bbox"]
+    small = [["0.png", "a", "[1, 2, 10, 12]"], ["1.png", "a", "[2, 3, 9, 12]"]]
+    table = write_table(tmp_path / "t.csv", [header, *small])
+    with pytest.raises(UserError) as caught:
+        understand(table)
+    assert str(caught.value) == (
+        f"The numbers of boxes in {table!r}, bbox, fit several readings: of 2 boxes, 2 are in "
+        "images of known size. Say what they are: for left, top, right and bottom, set "
+        "ingest.boxes.format=xyxy; for left, top, width and height, set ingest.boxes.format=xywh."
+    )
+    told = understand(table, boxes={"format": "xyxy"})
+    assert boxes_of(told)["0.png"] == [("a", 1, 2, 10, 12)] and told.options.boxes.format == "xyxy"
+    wide = [*small, ["0.png", "a", "[20, 2, 39, 29]"]]
+    assert (
+        understand(write_table(tmp_path / "t.csv", [header, *wide])).options.boxes.format == "xyxy"
+    )
+    sides = [["0.png", "a", "[20, 2, 9, 20]"], ["1.png", "a", "[2, 3, 9, 12]"]]
+    table = write_table(tmp_path / "t.csv", [header, *sides])
+    assert understand(table).options.boxes.format == "xywh"
+
+
+def test_names_that_the_numbers_belie_are_refused(tmp_path):
+    draw_images(tmp_path, _NAMES[:2])
+    header = ["path", "class", "xmin", "ymin", "xmax", "ymax"]
+    rows = [["0.png", "a", 20, 12, 15, 14], ["1.png", "a", 22, 3, 9, 12]]
+    with pytest.raises(UserError, match=r"left, top, right and bottom, as they are called\), fit"):
+        understand(write_table(tmp_path / "t.csv", [header, *rows]))
+
+
+@pytest.mark.parametrize("fraction", [True, False], ids=["shares", "pixels"])
+def test_shares_are_told_from_pixels(tmp_path, fraction):
+    header = ["path", "class", "xmin", "ymin", "xmax", "ymax"]
+    scale = (40, 30, 40, 30) if fraction else (1, 1, 1, 1)
+    boxes = [(p, n, *(x / s for x, s in zip(box, scale, strict=True))) for p, n, *box in _BOXES]
+    draw_images(tmp_path, _NAMES[:4])
+    listing = understand(write_table(tmp_path / "t.csv", [header, *boxes]))
+    assert listing.options.boxes.format == ("rel_xyxy" if fraction else "xyxy")
+
+
+def test_a_column_that_is_the_only_one_that_can_be_is_the_label(tmp_path):
+    draw_images(tmp_path / "images", _NAMES)
+    rows = [[600 + n % 2, f"{n}.png", ("joy", "fear")[n % 2], f"note {n}"] for n in range(8)]
+    header = ["user.id", "image", "emotion", "notes"]
+    listing = understand(write_table(tmp_path / "data" / "t.csv", [header, *rows]))
+    assert labels_of(listing) == {f"{n}.png": ("joy", "fear")[n % 2] for n in range(8)}
+    assert listing.options.understood == (
+        "t.csv: 'image' names images in ../images/",
+        "t.csv: the label is the column 'emotion', ingest.columns={label: …}",
+    )
+    assert column_of(listing, "user_id")["1.png"] == 601
+
+
+def test_several_columns_that_may_be_the_label_are_asked_about(tmp_path):
+    draw_images(tmp_path, _NAMES)
+    rows = [[f"{n}.png", "ab"[n % 2], "xyz"[n % 3], n % 2, (n + 1) % 2] for n in range(8)]
+    header = ["image", "dx", "localization", "left", "right"]
+    table = write_table(tmp_path / "t.csv", [header, *rows])
+    with pytest.raises(UserError) as caught:
+        understand(table)
+    assert str(caught.value) == (
+        f"No column of {table!r} is called as labels are, and several may be: for 'dx', "
+        "ingest.columns={label: 'dx'}; for 'localization', ingest.columns={label: 'localization'}; "
+        "for left, right as a class each, ingest.label_columns=[left, right]; for images without "
+        "labels, ingest.label_pattern=null."
+    )
+    assert labels_of(understand(table, columns={"label": "dx"}))["1.png"] == "b"
+    assert labels_of(understand(table, label_columns=["left", "right"]))["1.png"] == "left"
+    assert labels_of(understand(table, label_pattern=None))["1.png"] == ""
+
+
+def test_folders_in_paths_stay_the_classes_and_that_is_said(tmp_path):
+    names = [f"{'cat' if n % 2 else 'dog'}/{n}.png" for n in range(8)]
+    draw_images(tmp_path, names)
+    rows = [[name, "ab"[n // 4]] for n, name in enumerate(names)]
+    listing = understand(write_table(tmp_path / "t.csv", [["path", "site"], *rows]))
+    assert listing.classes == {"cat": 4, "dog": 4}
+    (said,) = listing.options.understood
+    assert said.startswith(
+        "t.csv: no column is called as labels are, so classes are the first fold"
+    )
+    assert "such as 'site'" in said
+
+
+def test_names_without_endings_are_found_where_they_fit(tmp_path):
+    draw_images(tmp_path / "train_images", _NAMES)
+    draw_images(tmp_path / "other", ["x.png"])
+    rows = [["id_code", "diagnosis"], *([str(n), n % 3] for n in range(8))]
+    listing = understand(write_table(tmp_path / "train.csv", rows))
+    assert labels_of(listing) == {f"{n}.png": str(n % 3) for n in range(8)}
+    assert (listing.options.path_ending, listing.options.root_dir) == (".png", "train_images")
+
+
+@pytest.mark.parametrize("one", ["1.0", "1", "True"])
+def test_a_column_a_class_is_a_class_or_tags(tmp_path, one):
+    draw_images(tmp_path, _NAMES)
+    zero = {"1.0": "0.0", "1": "0", "True": "False"}[one]
+    header = ["image", "nevus", "melanoma", "other"]
+    rows = [[f"{n}.png", *(one if n % 3 == k else zero for k in range(3))] for n in range(8)]
+    listing = understand(write_table(tmp_path / "t.csv", [header, *rows]))
+    assert labels_of(listing) == {f"{n}.png": header[1 + n % 3] for n in range(8)}
+    rows[0][1:] = [one, zero, one]
+    rows[1][1:] = [zero, zero, zero]
+    listing = understand(write_table(tmp_path / "t.csv", [header, *rows]))
+    assert column_of(listing, "label") == {
+        f"{n}.png": [["nevus", "other"], [], ["other"], ["nevus"]][n]
+        if n < 4
+        else [header[1 + n % 3]]
+        for n in range(8)
+    }
+    assert listing.options.column_types == {"label": "strings"}
+
+
+@pytest.mark.parametrize("name", ["Set", "split", "partition"])
+def test_a_column_of_splits_keeps_the_persons_split(tmp_path, name):
+    draw_images(tmp_path, _NAMES)
+    sets = ["TRAIN"] * 4 + ["VALIDATE"] * 2 + ["TEST"] * 2
+    rows = [[sets[n], f"{n}.png", "ab"[n % 2]] for n in range(8)]
+    listing = understand(write_table(tmp_path / "t.csv", [[name, "Image", "Label"], *rows]))
+    own = {"TRAIN": "train", "VALIDATE": "eval", "TEST": "test"}
+    assert splits_of(listing) == {f"{n}.png": own[sets[n]] for n in range(8)}
+    assert listing.options.splits == {"train": 0.8, "eval": 0.1, "test": 0.1}
+
+
+def test_a_column_that_is_only_called_like_splits_is_kept(tmp_path):
+    draw_images(tmp_path, _NAMES)
+    rows = [[n % 3, f"{n}.png", "ab"[n % 2]] for n in range(8)]
+    listing = understand(write_table(tmp_path / "t.csv", [["set", "image", "label"], *rows]))
+    assert set(splits_of(listing).values()) == {None}
+    assert column_of(listing, "set")["2.png"] == 2
+
+
+def test_spreadsheets_of_windows(tmp_path):
+    draw_images(tmp_path / "images", [*_NAMES[:2], "Äpfel.png"])
+    rows = [["filename", "label"], ["images\\0.png", "Äpfel"], ["images\\1.png", "Café"]]
+    rows.append(["images/Äpfel.png", "Café"])
+    expected = {"images/0.png": "Äpfel", "images/1.png": "Café", "images/Äpfel.png": "Café"}
+    for encoding in ("cp1252", "utf-8", "utf-8-sig", "utf-16"):
+        table = write_table(tmp_path / "t.csv", rows, encoding, ";")
+        assert labels_of(understand(table)) == expected, encoding
+    (tmp_path / "t.csv").write_text("sep=;\nfilename;label\nimages/0.png;a,b\nnone.png;c\n")
+    listing = understand(tmp_path / "t.csv")
+    assert labels_of(listing) == {"images/0.png": "a,b"}
+    assert listing.first_problem == "t.csv:4: there is no file 'none.png'"
+
+
+def test_names_are_found_however_their_accents_are_written(tmp_path):
+    draw_images(tmp_path, ["the\u0301.png"])
+    table = write_table(tmp_path / "t.csv", [["path", "label"], ["th\u00e9.png", "tea"]])
+    assert labels_of(understand(table)) == {"the\u0301.png": "tea"}
+
+
+def test_backslashes_of_a_coco_file_are_separators(tmp_path):
+    draw_images(tmp_path / "images", _NAMES[:2])
+    images = [
+        {"id": n, "file_name": f"images\\{n}.png", "width": 40, "height": 30} for n in range(2)
+    ]
+    boxes = [{"id": n, "image_id": n, "category_id": 0, "bbox": [4, 5, 10, 12]} for n in range(2)]
+    content = {"images": images, "annotations": boxes, "categories": [{"id": 0, "name": "cat"}]}
+    (tmp_path / "result.json").write_text(json.dumps(content))
+    assert boxes_of(understand(tmp_path / "result.json")) == {
+        f"images/{n}.png": [("cat", 4, 5, 10, 12)] for n in range(2)
+    }
