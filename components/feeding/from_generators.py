@@ -40,8 +40,8 @@ def from_generators(
     """Reads Python generators that run in several processes.
 
     The order is that of taking one item of each shard in turn, and depends on the number of shards
-    only. Arrays come through shared memory. Each pass over the data set starts the processes and
-    calls `make` anew; they end with the pass, however it ends.
+    only. Each pass over the data set starts the processes and calls `make` anew; they end with the
+    pass, however it ends.
 
     Args:
       make: called as `make(shard, shards)` in a worker, for each shard from 0 on; yields items as

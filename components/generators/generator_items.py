@@ -7,7 +7,6 @@ not import it, nor Pillow: what is one of its images was made by it.
 
 import dataclasses
 import io
-import pickle
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -71,7 +70,7 @@ def encode_record(item: Any, image_columns: tuple[str, ...]) -> Body:
         if isinstance(value, np.ndarray) and value.ndim > 1:
             images[name] = write_array(name, value)
         elif isinstance(value, _BYTES) and name.lower() in image_columns:
-            images[name] = [pickle.PickleBuffer(bytes(value))]
+            images[name] = [bytes(value)]
         else:
             cells[name] = plain_cell(name, value)
     return cells, images

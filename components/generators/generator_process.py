@@ -11,7 +11,6 @@ import functools
 import json
 import os
 import pickle
-import select
 import signal
 import socket
 import subprocess
@@ -20,7 +19,6 @@ import time
 import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from multiprocessing.connection import Connection
 from typing import Any
 
 import cloudpickle
@@ -28,22 +26,16 @@ import numpy as np
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators.generator_worker import (
-    ACKNOWLEDGED,
     END,
     FAILED,
     NO_SHARD,
-    PART,
+    SIZE,
     Failure,
-    Ring,
     Work,
-    allocate,
 )
 from image_pipeline.components.threads import usable_cores
 
-_RING_BYTES = 16 * 2**20
-# Each acknowledgement wakes a thread of the worker, which its generator has to wait for. A worker
-# that is waited for has room, whatever of this is kept back.
-_KEPT_MESSAGES, _KEPT_SHARE = 16, 1 / 8
+_BUFFER_BYTES = 2**20  # on the way from a worker, if the system allows as much
 _LOOK_S = 0.5
 _END_S = 2.0  # A worker takes one at most.
 # The parent's own path, so that a module is found where the parent would find it.
@@ -82,33 +74,19 @@ class GeneratorProcess:
           work: the `Work`, pickled.
         """
         ours, its = socket.socketpair()
-        memory = allocate(_RING_BYTES)
+        its.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
         self._name, self._owner = name, os.getpid()
-        self._ring = Ring(memory, _RING_BYTES)
-        self._link = Connection(ours.detach())
-        self._parts: list[np.ndarray] = []
-        self._kept = (0, 0)  # messages and bytes that were taken, and not acknowledged yet
-        self._poll = select.poll()
-        self._poll.register(self._link.fileno(), select.POLLIN)
-        try:
-            self._process = _start(its.fileno(), memory)
-        finally:
-            its.close()
-            os.close(memory)
+        self._link = ours
+        with its:
+            self._process = _start(its.fileno())
         _LIVE.add(self)
         with contextlib.suppress(OSError):  # If it has died, `receive` says so.
-            self._link.send_bytes(work)
+            self._link.sendall(pickle.dumps(work, 5))
+        self._link.settimeout(_LOOK_S)
 
     def receive(self, shard: int, item: int, timeout_s: float) -> Sent:
         """Waits for the next message, which must be this one; see `run_generators`."""
-        until_s = time.monotonic() + timeout_s
-        while True:
-            kind, its, number, pickled, sizes, waiting = self._await(shard, item, until_s)
-            buffers = self._read(sizes, waiting)
-            self._acknowledge(waiting)
-            if kind != PART:
-                break
-        body = pickle.loads(pickled, buffers=buffers)
+        kind, its, number, body = self._await(shard, item, time.monotonic() + timeout_s)
         if its == NO_SHARD:
             assert isinstance(body, Failure)
             raise UserError(f"{self._name} cannot be run: {body.what}")
@@ -119,38 +97,36 @@ class GeneratorProcess:
             )
         return Sent(kind, shard, item, body)
 
-    def _acknowledge(self, size_bytes: int) -> None:
-        self._kept = (self._kept[0] + 1, self._kept[1] + size_bytes)
-        if self._kept[0] >= _KEPT_MESSAGES or self._kept[1] >= _KEPT_SHARE * _RING_BYTES:
-            with contextlib.suppress(OSError):
-                self._link.send_bytes(ACKNOWLEDGED.pack(*self._kept))
-            self._kept = (0, 0)
-
     def _await(self, shard: int, item: int, until_s: float) -> Any:
         place = f"item {item} of shard {shard} of {self._name}"
         try:
-            while not self._poll.poll(1e3 * max(0.0, min(_LOOK_S, until_s - time.monotonic()))):
-                if self._process.poll() is not None and not self._poll.poll(0):
-                    raise EOFError
-                if time.monotonic() >= until_s:
-                    raise UserError(
-                        f"{place} was not yielded within the time-out; look for what the generator "
-                        "waits for, or raise timeout_s (ingest.generator.timeout_s)."
-                    )
-            return pickle.loads(self._link.recv_bytes())
+            (size_bytes,) = SIZE.unpack(self._read(SIZE.size, until_s))
+            return pickle.loads(self._read(size_bytes, until_s))
+        except TimeoutError as error:
+            raise UserError(
+                f"{place} was not yielded within the time-out; look for what the generator "
+                "waits for, or raise timeout_s (ingest.generator.timeout_s)."
+            ) from error
         except (EOFError, ConnectionError) as error:
             raise UserError(f"The process that was to yield {place} {self._tell_end()}") from error
 
-    def _read(self, sizes: Sequence[int], waiting: int) -> list[np.ndarray]:
-        """The buffers of a message, each on its own; of a part of one, none yet."""
-        if not self._parts and sum(sizes) == waiting:
-            return [self._ring.read(size_bytes) for size_bytes in sizes]
-        self._parts.append(self._ring.read(waiting))
-        if not sizes:
-            return []
-        data = np.concatenate(self._parts)
-        self._parts.clear()
-        return np.split(data, np.cumsum(sizes)[:-1])
+    def _read(self, size_bytes: int, until_s: float) -> memoryview:
+        missing = data = np.empty(size_bytes, np.uint8).data
+        has_ended = False
+        while missing:
+            try:
+                count = self._link.recv_into(missing)
+            except TimeoutError:
+                if has_ended:  # What it has started may hold its socket.
+                    raise EOFError from None
+                if time.monotonic() >= until_s:
+                    raise
+                has_ended = self._process.poll() is not None
+                continue
+            if not count:
+                raise EOFError
+            missing = missing[count:]
+        return data
 
     def _tell_end(self) -> str:
         try:
@@ -184,14 +160,14 @@ class GeneratorProcess:
             self._process.wait()
 
 
-def _start(link: int, memory: int) -> subprocess.Popen:
-    """Starts `generator_worker.main` with its ends of both."""
-    arguments = (json.dumps([*map(str, sys.path)]), link, memory, _RING_BYTES, os.getpid())
+def _start(link: int) -> subprocess.Popen:
+    """Starts `generator_worker.main` with its end of the connection."""
+    arguments = (json.dumps([*map(str, sys.path)]), link, os.getpid())
     return subprocess.Popen(
         [sys.executable, "-P", "-c", _SCRIPT, *map(str, arguments)],
         stdin=subprocess.DEVNULL,
         stdout=2,  # What a command prints there may be read by a program.
-        pass_fds=(link, memory),
+        pass_fds=(link,),
         process_group=0,  # Ctrl-C is the parent's; it ends its workers.
         # A TensorFlow in each worker would take the GPU's memory from the one that trains.
         env=os.environ | {"CUDA_VISIBLE_DEVICES": "-1"},

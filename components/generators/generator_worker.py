@@ -1,4 +1,4 @@
-"""The process that runs Python generators: their items go to the parent through shared memory.
+"""The process that runs Python generators, and sends their items to the parent.
 
 It steps its shards' generators in turn, so what it sends has one order, whatever the number of such
 processes. It ends when the parent does, however that ends.
@@ -8,36 +8,28 @@ import contextlib
 import dataclasses
 import io
 import itertools
-import mmap
 import os
 import pickle
 import select
 import signal
+import socket
 import struct
 import sys
-import tempfile
 import threading
 import time
 import traceback
 from collections.abc import Callable, Generator
-from multiprocessing.connection import Connection
 from typing import Any
-
-import numpy as np
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import describe_error
 
 ITEM, WRONG, END, FAILED = "item", "wrong", "end", "failed"
 """What is sent: an item; one of a wrong type, and why; the end of a shard; how one failed."""
-PART = "part"  # of an item that is too large to be sent at once
 NO_SHARD = -1  # of what fails before any generator is called
+SIZE = struct.Struct("<Q")
+"""Of what follows: a message, pickled."""
 
-ACKNOWLEDGED = struct.Struct("<BQ")
-"""What the parent sends: how many messages it has taken, and bytes of the ring."""
-
-_AHEAD = 64  # items that the parent has not taken yet
-_PARTS = 4  # that a ring has room for
 _LOOK_S = 1.0
 _GRACE_S = 1.0
 _STDERR = 2
@@ -77,124 +69,16 @@ class Failure:
     trace: str
 
 
-class _Stopped(Exception):
-    """The parent wants no more."""
+def watch_parent(link: socket.socket, parent: int) -> None:
+    """Ends this process when the parent wants no more, or has ended: it sends nothing else.
 
-
-def allocate(size_bytes: int) -> int:
-    """Makes memory to share; returns its file descriptor."""
-    if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("image-pipeline", os.MFD_CLOEXEC)
-    else:
-        with tempfile.TemporaryFile() as file:
-            descriptor = os.dup(file.fileno())
-    os.ftruncate(descriptor, size_bytes)
-    return descriptor
-
-
-class Ring:
-    """One end of the memory. Whoever uses it says when there is room, or data."""
-
-    def __init__(self, descriptor: int, size_bytes: int):
-        """Maps the memory; the descriptor may then be closed."""
-        self.size_bytes = size_bytes
-        self._memory = np.frombuffer(mmap.mmap(descriptor, size_bytes), np.uint8)
-        self._at = 0
-
-    def write(self, data: np.ndarray) -> None:
-        """Writes bytes, uint8 [n], behind those written before."""
-        done = 0
-        while done < len(data):
-            room = self._next(len(data) - done)
-            room[:] = data[done : done + len(room)]
-            done += len(room)
-
-    def read(self, size_bytes: int) -> np.ndarray:
-        """Copies the next bytes: uint8 [n]."""
-        data, done = np.empty(size_bytes, np.uint8), 0
-        while done < size_bytes:
-            found = self._next(size_bytes - done)
-            data[done : done + len(found)] = found
-            done += len(found)
-        return data
-
-    def _next(self, most_bytes: int) -> np.ndarray:
-        """The next bytes up to the end of the memory, which are then passed."""
-        part = self._memory[self._at : self._at + most_bytes]
-        self._at = (self._at + len(part)) % self.size_bytes
-        return part
-
-
-class Link:
-    """A worker's connection to its parent."""
-
-    def __init__(self, connection: Connection, ring: Ring, parent: int):
-        """Begins to listen."""
-        self._connection, self._ring, self._parent = connection, ring, parent
-        self._changed = threading.Condition()
-        self._items = self._bytes = 0  # that were sent, and not taken yet
-        self._is_stopped = False
-        threading.Thread(target=self._listen, daemon=True).start()
-
-    def send(self, kind: str, shard: int, item: int, body: Any = None) -> None:
-        """Sends a message; waits while the parent is too far behind.
-
-        The arrays of a body are not pickled: their bytes go through the ring.
-
-        Raises:
-          _Stopped: if the parent wants no more.
-        """
-        buffers: list[pickle.PickleBuffer] = []
-        pickled = pickle.dumps(body, 5, buffer_callback=buffers.append)
-        arrays = [np.frombuffer(buffer.raw(), np.uint8) for buffer in buffers]
-        sizes = [len(array) for array in arrays]
-        waiting = 0
-        for array in arrays:
-            for start in range(0, len(array), self._ring.size_bytes // _PARTS):
-                part = array[start : start + self._ring.size_bytes // _PARTS]
-                if waiting + len(part) > self._ring.size_bytes // _PARTS:
-                    self._tell((PART, shard, item, b"", [], waiting))
-                    waiting = 0
-                self._await_room(len(part))
-                self._ring.write(part)
-                waiting += len(part)
-        self._await_room(0)
-        self._tell((kind, shard, item, pickled, sizes, waiting))
-
-    def _tell(self, message: tuple) -> None:
-        with self._changed:
-            self._items += 1
-        self._connection.send_bytes(pickle.dumps(message, 5))
-
-    def _await_room(self, size_bytes: int) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._is_stopped or self._has_room(size_bytes))
-            if self._is_stopped:
-                raise _Stopped
-            self._bytes += size_bytes
-
-    def _has_room(self, size_bytes: int) -> bool:
-        return self._items < _AHEAD and self._bytes + size_bytes <= self._ring.size_bytes
-
-    def _listen(self) -> None:
-        """Hears what the parent has taken, and that it wants no more or has ended.
-
-        Then it ends the process, whatever that is busy with.
-        """
-        with contextlib.suppress(EOFError, OSError):
-            while os.getppid() == self._parent:
-                if select.select([self._connection], [], [], _LOOK_S)[0]:
-                    messages, size_bytes = ACKNOWLEDGED.unpack(self._connection.recv_bytes())
-                    with self._changed:
-                        self._items -= messages
-                        self._bytes -= size_bytes
-                        self._changed.notify()
-        with self._changed:
-            self._is_stopped = True
-            self._changed.notify()
-        time.sleep(_GRACE_S)
-        end_group()
-        os._exit(1)
+    A generator that is suspended is closed by then: what it yields next cannot be sent.
+    """
+    while os.getppid() == parent and not select.select([link], [], [], _LOOK_S)[0]:
+        pass
+    time.sleep(_GRACE_S)
+    end_group()
+    os._exit(1)
 
 
 def end_group() -> None:
@@ -270,12 +154,20 @@ def _write_line(printing: str, line: bytes) -> None:
     os.write(_STDERR, f"{printing}: ".encode() + said + b"\n")
 
 
-def run(work: Work, link: Link, output: Output) -> None:
-    """Runs the generators to their ends."""
-    try:
+def run(received: bytes, link: socket.socket, output: Output) -> None:
+    """Runs the generators to their ends; raises OSError if the parent wants no more."""
+
+    def send(kind: str, shard: int, item: int, body: Any) -> None:
+        """Waits while the parent is too far behind."""
+        pickled = pickle.dumps((kind, shard, item, body), 5)
+        link.sendall(SIZE.pack(len(pickled)))
+        link.sendall(pickled)
+
+    try:  # Both import the user's modules, which may raise anything.
+        work: Work = pickle.loads(received)
         make = work.load()
-    except BaseException as error:  # The module is the user's own: it may raise anything.
-        link.send(FAILED, NO_SHARD, 0, _describe(error))
+    except BaseException as error:
+        send(FAILED, NO_SHARD, 0, _describe(error))
         return
     shards = {shard: _iterate(make, shard, work) for shard in work.shards}
     try:
@@ -283,7 +175,7 @@ def run(work: Work, link: Link, output: Output) -> None:
             for shard in list(shards):
                 output.printing = f"shard {shard}"
                 kind, item, body = next(shards[shard])
-                link.send(kind, shard, item, body)
+                send(kind, shard, item, body)
                 if kind in (END, FAILED):
                     del shards[shard]
     finally:
@@ -320,26 +212,17 @@ def _describe(error: BaseException) -> Failure:
     return Failure(what, where, "".join(traceback.format_exception(error)))
 
 
-def main(link: int, memory: int, size_bytes: int, parent: int) -> None:
+def main(descriptor: int, parent: int) -> None:
     """Runs a worker.
 
     Args:
-      link: descriptor of the connection to the parent, which first sends the `Work`.
-      memory: descriptor of the memory that is shared with it.
-      size_bytes: of that.
+      descriptor: of the socket to the parent, which sends the `Work`, pickled twice.
       parent: its process.
     """
-    connection, ring = Connection(link), Ring(memory, size_bytes)
-    os.close(memory)
-    output = Output("generator")
-    received = connection.recv_bytes()
-    answers = Link(connection, ring, parent)
-    with contextlib.suppress(_Stopped, OSError):
-        try:
-            work = pickle.loads(received)
-        except BaseException as error:  # It imports the user's modules.
-            answers.send(FAILED, NO_SHARD, 0, _describe(error))
-        else:
-            run(work, answers, output)
+    link, output = socket.socket(fileno=descriptor), Output("generator")
+    received = pickle.load(link.makefile("rb"))
+    threading.Thread(target=watch_parent, args=(link, parent), daemon=True).start()
+    with contextlib.suppress(OSError):
+        run(received, link, output)
     output.end()
     os._exit(0)  # Threads that the user's code has started must not keep it from ending.

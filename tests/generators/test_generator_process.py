@@ -90,15 +90,16 @@ def test_only_the_named_shards_are_run_and_only_their_first_items():
     assert sent[0].body["of"] == 7
 
 
-def test_items_larger_than_the_shared_memory_arrive_whole(monkeypatch):
-    monkeypatch.setattr(generator_process, "_RING_BYTES", 1000)
+def test_items_larger_than_the_buffer_arrive_whole(monkeypatch):
+    monkeypatch.setattr(generator_process, "_BUFFER_BYTES", 1000)
+    lengths = (0, 1, 999, 1000, 1001, 5000, 100_000, 1_000_000)
 
     def make(shard, shards):
-        for size in (0, 1, 249, 250, 251, 999, 1000, 1001, 5000):
+        for size in lengths:
             yield [np.arange(size, dtype=np.int64), np.arange(3, dtype=np.uint8), b"x" * size]
 
     sent = [each.body for each in _run(make, 2) if each.kind == ITEM]
-    sizes = np.repeat((0, 1, 249, 250, 251, 999, 1000, 1001, 5000), 2)
+    sizes = np.repeat(lengths, 2)
     for size, body in zip(sizes, sent, strict=True):
         assert body[0].tolist() == list(range(size)) and body[1].tolist() == [0, 1, 2]
         assert body[2] == b"x" * size
@@ -108,7 +109,7 @@ def test_a_generator_does_not_run_ahead_of_who_reads(tmp_path):
     def make(shard, shards):
         for item in itertools.count():
             (tmp_path / f"{shard}").write_text(str(item))
-            yield np.zeros(10, np.uint8)
+            yield np.zeros(50_000, np.uint8)
 
     with contextlib.closing(_run(make, 2)) as sent:
         for _ in range(10):
@@ -120,12 +121,12 @@ def test_a_generator_does_not_run_ahead_of_who_reads(tmp_path):
 
 
 def test_few_large_items_are_held(tmp_path, monkeypatch):
-    monkeypatch.setattr(generator_process, "_RING_BYTES", 10_000)
+    monkeypatch.setattr(generator_process, "_BUFFER_BYTES", 2**17)
 
     def make(shard, shards):
         for item in range(1000):
             (tmp_path / "made").write_text(str(item))
-            yield np.zeros(3000, np.uint8)
+            yield np.zeros(2**17, np.uint8)
 
     with contextlib.closing(_run(make, 1)) as sent:
         next(sent)
