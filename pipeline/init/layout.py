@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from image_pipeline.components.ingest.layout import (
     NO_CLASSES,
@@ -44,6 +45,7 @@ class Layout:
       root_dir: for `ingest.root_dir`.
       follow_links: for `ingest.follow_links`.
       leave_out: for `ingest.leave_out`.
+      further: further options of ingest, by their names.
       tag_separator: for `ingest.tag_separator`.
       values: the labels, if they are numbers.
       masks: for pairs, the masks found; otherwise None.
@@ -69,6 +71,7 @@ class Layout:
     root_dir: str | None = None
     follow_links: bool = False
     leave_out: tuple[str, ...] = ()
+    further: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     tag_separator: str | None = None
     values: Sequence[float] = ()
     masks: Masks | None = None

@@ -268,6 +268,9 @@ def _write_labels(layout: Layout) -> str:
         lines.append(f"root_dir: {json.dumps(layout.root_dir)}  # seen from the table's folder")
     if layout.follow_links:
         lines.append("follow_links: true  # links, and a table's rows, may lead out of the folder")
+    lines += [
+        f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in layout.further.items()
+    ]
     if layout.leave_out:
         lines.append(f"leave_out: {json.dumps(layout.leave_out)}  # folders of no class")
     if layout.video is not None:

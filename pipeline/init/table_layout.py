@@ -114,11 +114,20 @@ def read_layout(table: str, given: IngestOptions) -> tuple[Layout, Source, list[
         columns=columns,
         column_types=options.column_types,
         root_dir=options.root_dir,
+        further=_list_further(options),
+        said=options.understood,
         tag_separator=options.tag_separator,
         values=rows.values,
         generator=options.generator,
     )
     return layout, rows.source, rows.refs
+
+
+def _list_further(options: IngestOptions) -> dict[str, Any]:
+    """What was understood of a table's rows, beside its columns."""
+    joined = options.box_rows is not None
+    kept = {"label_columns", "box_rows", "path_ending", *(["boxes"] if joined else [])}
+    return options.model_dump(mode="json", include=kept, exclude_defaults=True)
 
 
 def _name_kind(table: str, options: IngestOptions) -> str:
@@ -164,7 +173,7 @@ def _choose_splits(
 ) -> tuple[dict[str, int], dict[str, str], dict[str, str | None]]:
     """The rows of each split, what to call the splits that rows name, and the columns."""
     columns, named = dict(rows.options.columns), rows.splits
-    own = _name_splits(named)
+    own = _name_splits(named, rows.options.split_names)
     if SPLIT in table and not own:
         own = {name: name for name in sorted(named)}
     if not own and "split" in columns:
@@ -181,9 +190,10 @@ def _count_splits(own: Mapping[str, str], named: Mapping[str, int]) -> dict[str,
     return dict(sorted(splits.items(), key=lambda item: _ORDER.get(item[0], len(_ORDER))))
 
 
-def _name_splits(named: Mapping[str, int]) -> dict[str, str]:
+def _name_splits(named: Mapping[str, int], known: Mapping[str, str]) -> dict[str, str]:
     """The pipeline's name for each split that rows name; none if no split is for training."""
-    own = {name: SPLIT_NAMES.get(name.lower(), name) for name in sorted(named)}
+    usual = {name: SPLIT_NAMES.get(name.lower(), name) for name in sorted(named)}
+    own = {name: known.get(name, usual[name]) for name in usual}
     if "train" not in own.values():
         return {}
     if "eval" not in own.values():  # Training needs one.
