@@ -4,6 +4,7 @@
 file is the key (https://github.com/webdataset/webdataset).
 """
 
+import collections
 import functools
 import itertools
 import json
@@ -52,7 +53,7 @@ def _look_at(path: str, modified_ns: int) -> bool:
         members = list(itertools.islice(list_members(path, modified_ns), _LOOKED_AT))
     except UserError:
         return False  # Whoever lists it will say what is wrong.
-    endings = [{_split(ref.path)[1].lower() for ref in sample} for sample in _group(members)]
+    endings = [{_type_of(ref.path) for ref in sample} for sample in _group(members)]
     return any(IMAGE_ENDINGS & own and own.intersection(_BESIDE) for own in map(set, endings))
 
 
@@ -83,18 +84,28 @@ def _split(path: str) -> tuple[str, str]:
     return f"{folder}{slash}{stem}", dot + ending
 
 
+def _type_of(path: str) -> str:
+    """What of an ending says what a member is: `.jpg` of `s1.input.jpg`."""
+    return f".{_split(path)[1].lower().rpartition('.')[2]}"
+
+
 def _make_cells(sample: list[ImageRef]) -> dict[str, Any]:
+    """A column a member, called by its ending; `.input.jpg` as `.jpg` is, if there is no such."""
     cells: dict[str, Any] = {}
+    types = collections.Counter(_type_of(ref.path) for ref in sample)
+    plain = {_split(ref.path)[1].lower() for ref in sample}
     for ref in sample:
-        ending = _split(ref.path)[1].lower()
+        ending, type_ = _split(ref.path)[1].lower(), _type_of(ref.path)
+        if types[type_] == 1 and type_ not in plain:
+            ending = type_
         if ref.problem is not None:
             rest = f"; {LOST}" if names_damage(ref.path) else ""
             raise _Damaged(f"{ref.path!r} is not read: {ref.message or ref.problem}{rest}")
         if ending == _OBJECT:
             cells = _read_object(ref) | cells
-        elif ending in _TEXTS:
+        elif type_ in _TEXTS:
             cells[ending[1:]] = _read_text(ref).strip()
-        elif f".{ending.split('.')[-1]}" in IMAGE_ENDINGS and ref.location is not None:
+        elif type_ in IMAGE_ENDINGS and ref.location is not None:
             is_first = ending in IMAGE_ENDINGS and not isinstance(cells.get(IMAGE), EmbeddedImage)
             held = EmbeddedImage(ref.location, ref.size_bytes, ref.modified_ns)
             cells |= {IMAGE: held, NAME: ref.path} if is_first else {ending[1:]: held}

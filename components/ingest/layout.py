@@ -26,7 +26,7 @@ from image_pipeline.components.ingest.masks import (
 )
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import path_of
-from image_pipeline.components.sources.file_names import SPLIT_NAMES
+from image_pipeline.components.sources.file_names import SPLIT_NAMES, split_named
 from image_pipeline.components.sources.frames import VIDEO_ENDINGS
 from image_pipeline.components.sources.references import ImageRef
 
@@ -466,18 +466,6 @@ def _find_meaning(images: str, folders: Mapping[_Parts, int], names: Sequence[st
     whole = f"{'/'.join(level.prefix)}/ holds all images; the folders in it are taken as classes: "
     said = (f"{whole}{classes}",) if level.prefix else ()
     return Meaning(kind=CLASS_FOLDERS, label_pattern=label_pattern, said=said)
-
-
-def split_named(folder: str) -> str | None:
-    """The split that a folder's name names, as `seg_train`, `train2017` and `TestImages` do."""
-    words = {word.lower() for word in _WORD.findall(folder)}
-    found = {
-        SPLIT_NAMES[part]
-        for word in words
-        for part in (word, word.removesuffix("set"))
-        if part in SPLIT_NAMES
-    }
-    return found.pop() if len(found) == 1 else None
 
 
 def _find_splits(firsts: Mapping[str, int]) -> dict[str, str]:

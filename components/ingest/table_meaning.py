@@ -5,7 +5,9 @@ refused with the options for each meaning.
 """
 
 import collections
+import csv
 import dataclasses
+import itertools
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -104,8 +106,10 @@ def understand_rows(path: str, options: IngestOptions, rows: TableRows) -> Inges
       UserError: if a label, or the order of boxes' numbers, may be one of several.
     """
     first = next((row for _, row in rows if not row.problem), None)
-    if first is None or any(isinstance(cell, EmbeddedImage) for cell in first.cells.values()):
+    if first is None:
         return options
+    if any(isinstance(cell, EmbeddedImage) for cell in first.cells.values()):
+        return _find_split(path, options, rows, first)
     options = _find_images(path, options, rows, first)
     if usual_columns(list(first.cells), options.columns).get("image") not in first.cells:
         return options  # Its absence is refused by whoever names the columns.
@@ -280,6 +284,29 @@ def _find_box_rows(path: str, options: IngestOptions, rows: TableRows, first: Ro
     return options.model_copy(update=update)
 
 
+def _find_names(path: str, rows: TableRows, column: str) -> tuple[str, dict[str, str]] | None:
+    """A table of two columns beside this one that names the codes of all classes; and its names."""
+    folder = kind_of(path).folder(path)
+    codes = {str(row.cells.get(column) or "").strip() for _, row in rows if not row.problem} - {""}
+    try:
+        beside = sorted(each for each in os.listdir(folder) if each.lower().endswith(".csv"))
+    except OSError:
+        return None
+    for name in beside[:_MOST_FOLDERS]:
+        try:
+            with open(os.path.join(folder, name), encoding="utf-8-sig", newline="") as file:
+                pairs = [
+                    row[:2] for row in itertools.islice(csv.reader(file), 10**5) if len(row) == 2
+                ]
+        except (OSError, UnicodeError, csv.Error):
+            continue
+        names = {code.strip(): called.strip() for code, called in pairs}
+        are_names = not any(called.isdigit() for called in names.values())
+        if codes and codes <= names.keys() and are_names:
+            return name, {code: names[code] for code in sorted(codes)}
+    return None
+
+
 def _name_corners(by_name: Mapping[str, str]) -> tuple[tuple[str, ...] | None, str | None]:
     for prefix in _PREFIXES:
         for names, order in _CORNERS:
@@ -303,32 +330,29 @@ def _is_number(cell: Any) -> bool:
 
 
 def _find_labels(path: str, options: IngestOptions, rows: TableRows, first: Row) -> IngestOptions:
-    """The column of labels, or those of one class each; and the column of splits."""
+    """The column of splits; and that of labels, or those of one class each."""
+    options = _find_split(path, options, rows, first)
     usual = usual_columns(list(first.cells), options.columns)
-    split = _find_split_column(options, first)
     names_label = {"label", "mask"} & {*options.columns, *usual}
     of_boxes = [name for name in first.cells if name.lower() in (*BOXES, "tags")]
     is_joined = options.box_rows is not None or options.label_columns != ()
     is_said = bool(names_label or of_boxes) or is_joined or options.masks is not None
-    asks_label = not is_said and options.label_pattern == FIRST_FOLDER
-    if not asks_label and split is None:
+    if is_said or options.label_pattern != FIRST_FOLDER:
         return options
-    columns = _look_at(rows, None if asks_label else [split or ""])
-    if split is not None:
-        options = _take_split(path, options, split, columns[split])
-    if not asks_label:
-        return options
+    columns, split = _look_at(rows, None), options.columns.get("split")
     image = options.columns.get("image") or usual.get("image")
     taken = {image, split, usual.get("group"), *options.columns.values()}
     others = {name: column for name, column in columns.items() if name not in taken}
     return _take_label(path, options, rows, others, columns[image or ""] if image else None)
 
 
-def _find_split_column(options: IngestOptions, first: Row) -> str | None:
-    if "split" in options.columns:
-        return None
-    by_name = {name.lower(): name for name in first.cells}
-    return next((by_name[name] for name in _SPLITS if name in by_name), None)
+def _find_split(path: str, options: IngestOptions, rows: TableRows, first: Row) -> IngestOptions:
+    """The column of splits, if its values are such."""
+    by_name = {name.lower(): name for name in reversed(list(first.cells))}
+    split = next((by_name[name] for name in _SPLITS if name in by_name), None)
+    if split is None or "split" in options.columns:
+        return options
+    return _take_split(path, options, split, _look_at(rows, [split])[split])
 
 
 def _look_at(rows: TableRows, names: Sequence[str] | None) -> dict[str, _Column]:
@@ -345,6 +369,10 @@ def _take_split(path: str, options: IngestOptions, split: str, column: _Column) 
     """The options of a column whose values name splits, or as they are."""
     named = {value: _SPLIT_VALUES.get(value.lower()) for value in column.values}
     known = {value: name for value, name in named.items() if name is not None}
+    table = os.path.basename(path)
+    if known == {"train": "train"} == named and options.splits == IngestOptions().splits:
+        understood(f"{table}: all of {split!r} are 'train', so that images are shared out anew")
+        return options.model_copy(update={"columns": {**options.columns, "split": None}})
     if len(known) < len(named) or "train" not in known.values() or len(set(known.values())) < 2:
         return options
     if any(value in options.splits for value in known if known[value] != value):
@@ -361,7 +389,7 @@ def _take_split(path: str, options: IngestOptions, split: str, column: _Column) 
     update["split_names"] = renamed | options.split_names
     if renamed or split.lower() not in ("split", "subset"):
         told = ", ".join(f"{value} ({name})" for value, name in sorted(known.items()))
-        understood(f"{os.path.basename(path)}: {split!r} names the splits: {told}")
+        understood(f"{table}: {split!r} names the splits: {told}")
     return options.model_copy(update=update)
 
 

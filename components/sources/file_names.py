@@ -31,12 +31,13 @@ SPLIT_NAMES = {
 _EMPTY_WORDS = ("set", "npy")
 _WORD = re.compile(r"[^\W_]+")
 _OF_SHARD = re.compile(r"([^\W\d]\w*?)-\d+-of-\d+\b.*")
+_CASED_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _ZARR_ZIP = ".zarr.zip"
 _FOLDERS_AS_FILES = (".zarr",)
 # Of TFRecords, `x.tfrecord.gz`, `x.tfrecord-00000-of-00010` and patterns; of tar files `x.tar.gz`.
 _NUMBER = r"[\d*?\[\]{},.]+"
 _OTHER_ENDINGS = re.compile(
-    rf"[._-](?P<tfrecord>tfrec(?:ords?)?)(?:\.gz|\.zlib)?(?:-{_NUMBER}(?:-of-{_NUMBER})?)?(?:\.gz)?$"
+    rf"[._-](?P<tfrecord>tfrec(?:ords?)?|(?<=\\.)records?)(?:\.gz|\.zlib)?(?:-{_NUMBER}(?:-of-{_NUMBER})?)?(?:\.gz)?$"
     r"|\.(?:tar\.gz|tgz)$"
 )
 
@@ -92,6 +93,18 @@ def find_split(path: str) -> str | None:
 def split_of(name: str) -> str:
     """The word of an array's name that names a split, as of `train/X`; empty if none does."""
     return next((word for word in _WORD.findall(name.lower()) if word in SPLIT_NAMES), "")
+
+
+def split_named(folder: str) -> str | None:
+    """The split that a folder's name names, as `seg_train`, `train2017` and `TestImages` do."""
+    words = {word.lower() for word in _CASED_WORD.findall(folder)}
+    found = {
+        SPLIT_NAMES[part]
+        for word in words
+        for part in (word, word.removesuffix("set"))
+        if part in SPLIT_NAMES
+    }
+    return found.pop() if len(found) == 1 else None
 
 
 def name_of(name: str) -> str:

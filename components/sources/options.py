@@ -48,6 +48,8 @@ class BoxRowOptions(Options):
     four, as `[1, 2, 3, 4]`. Where they are empty, the image has no box."""
     name: str | None = None
     """The one of the box's class. None: all boxes are of the class `object`."""
+    names: dict[str, str] = pydantic.Field(default_factory=dict)
+    """What the classes are called that the column has by their codes."""
     size: tuple[str, str] | None = None
     """Those of the image's width and height in pixels, which are then checked."""
     crowd: str | None = None

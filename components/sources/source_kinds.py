@@ -50,6 +50,11 @@ _KINDS = (
     "record_files.tfrecord_rows.TFRECORD",
     "archives.web_dataset.WEB_DATASET",
     "arrays.array_tables.ARRAYS",
+    "arrays.idx.IDX",
+    "tables.image_folder.IMAGE_FOLDER",
+    "tables.coco_folder.COCO_FOLDER",
+    "tables.yolo.YOLO",
+    "tables.voc.VOC",
     "archives.archive.ARCHIVE",
     "sources.folder.FOLDER",
 )
@@ -61,6 +66,11 @@ Reader = Callable[[ImageRef, int], bytes]
 _NONE: Asked = types.MappingProxyType({})
 _BESIDE = (".md", ".json", ".txt", ".yaml", ".py", "")  # what may lie beside a folder's tables
 _BELOW = "data"
+
+
+def list_whole(images: str) -> Files:
+    """A folder whose rows are read as a whole."""
+    return [(images.rstrip("/"), None)]
 
 
 def list_files(images: str) -> Files:
@@ -83,6 +93,8 @@ class SourceKind:
       endings: or may end so, see `ending_of`.
       recognise: whether what ends so is of this kind; of a kind without endings, whether anything
         is. None: all that ends so is.
+      in_folder: whether a folder, seen by some of its files, is of this kind, whose rows are then
+        read from it as a whole. Never raises.
       fills_folders: whether a folder of such files, and no others, is of this kind, too.
       files: the files that are given, with the splits that their names name.
       folder: the one that relative paths in them start from.
@@ -102,6 +114,7 @@ class SourceKind:
     prefix: str = ""
     endings: tuple[str, ...] = ()
     recognise: Callable[[str], bool] | None = None
+    in_folder: Callable[[str], bool] | None = None
     fills_folders: bool = False
     files: Callable[[str], Files] = list_files
     folder: Callable[[str], str] = find_folder
@@ -132,6 +145,8 @@ class SourceKind:
         """Whether what is given as images is of this kind."""
         if self.prefix and images.startswith(self.prefix):
             return True
+        if self.in_folder is not None:
+            return is_folder(images) and self.in_folder(images)
         if self.endings and is_folder(images):
             return self.fills_folders and any(map(self.matches, _list_folder(images)[:1]))
         if self.endings and not self.matches(images):
@@ -223,10 +238,9 @@ def read_rows(path: str, columns: Asked = _NONE) -> Iterator[Row]:
     Raises:
       UserError: if there is no such file, or it cannot be read on; it names the line.
     """
-    named = [kind for kind in all_kinds() if kind.is_table and kind.matches(path)]
-    kind = next((each for each in named[:-1] if each.is_given(path)), named[-1])
+    kind = _kind_of_rows(path)
     path = path.removeprefix(kind.prefix)
-    is_there = files.is_local(path) and os.path.exists(path)
+    is_there = files.is_local(path) and os.path.exists(path) and kind.in_folder is None
     if is_there and (is_folder(path) or not (os.path.isfile(path) or os.path.isdir(path))):
         raise UserError(f"The table {path!r} is no regular file; check --images.")
     try:
@@ -239,6 +253,14 @@ def read_rows(path: str, columns: Asked = _NONE) -> Iterator[Row]:
     except (pa.ArrowException, OSError, UnicodeError) as error:
         why = " ".join(str(error).split())  # Arrow says it in several lines.
         raise UserError(f"The table {path!r} cannot be read: {why}") from error
+
+
+def _kind_of_rows(path: str) -> SourceKind:
+    """The kind of a table by its name, or of a folder of annotations."""
+    named = [kind for kind in all_kinds() if kind.is_table and kind.matches(path)]
+    if not named:
+        return kind_of(path)
+    return next((each for each in named[:-1] if each.is_given(path)), named[-1])
 
 
 @functools.cache

@@ -136,6 +136,8 @@ def read_box(cells: Mapping[str, Any], asked: BoxRowOptions) -> dict[str, Any] |
     name = ONLY_CLASS if asked.name is None else cells.get(asked.name)
     if all(number in (None, "") for number in numbers):
         return None
+    if asked.names and isinstance(name, str | int):
+        name = asked.names.get(str(name).strip(), name)
     crowd = is_yes(cells.get(asked.crowd)) if asked.crowd else False
     return {"bbox": numbers, "category": name, "iscrowd": int(crowd)}
 

@@ -5,10 +5,11 @@ import random
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.layout import Tally, UnclearLayout, split_named, understand
+from image_pipeline.components.ingest.layout import Tally, UnclearLayout, understand
 from image_pipeline.components.ingest.listing import list_images
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import label_of, split_of
+from image_pipeline.components.sources.file_names import split_named
 from image_pipeline.components.sources.references import ImageRef
 
 pytestmark = pytest.mark.unit

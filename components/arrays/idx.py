@@ -1,0 +1,122 @@
+"""IDX files, as MNIST and its like have them: images and labels, of each split a pair of files.
+
+http://yann.lecun.com/exdb/mnist/ says what their bytes are.
+"""
+
+import functools
+import gzip
+import os
+import re
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from image_pipeline.components.images import npy
+from image_pipeline.components.images.bad_image import BadImage
+from image_pipeline.components.sources.references import ImageRef
+from image_pipeline.components.sources.rows import EmbeddedImage, Location, Row, TableError
+from image_pipeline.components.sources.source_kinds import Asked, SourceKind, list_whole
+from image_pipeline.components.sources.understood import understood
+
+_NAMED = re.compile(r"(?P<set>.*?)[-_.]?images[-_.]idx3[-_.]ubyte(?P<gz>\.gz)?", re.IGNORECASE)
+_SPLITS = {"t10k": "test", "test": "test", "train": "train"}
+_MOST_BYTES = 2**32
+
+
+def _find_pairs(folder: str) -> list[tuple[str, str, str | None]]:
+    """The files of images, of their labels, and the split that their names name."""
+    try:
+        names = set(os.listdir(folder))
+    except OSError:
+        return []
+    pairs = []
+    for name in sorted(names):
+        if not (found := _NAMED.fullmatch(name)):
+            continue
+        labels = name.replace("images", "labels").replace("idx3", "idx1")
+        split = next((own for word, own in _SPLITS.items() if word in found["set"].lower()), None)
+        pairs.append((name, labels if labels in names else "", split))
+    return sorted(pairs, key=lambda pair: (pair[2] != "train", pair[0]))
+
+
+def read_pairs(folder: str, columns: Asked) -> Iterator[Row]:
+    """A row an image, with its label and its split; raises TableError if a file is damaged."""
+    number = 0
+    counts: dict[str, int] = {}
+    for images, labels, split in _find_pairs(folder):
+        path = os.path.join(folder, images)
+        count, height, width = _read_shape(path, 3)
+        said = _read_labels(os.path.join(folder, labels), count, labels) if labels else None
+        modified_ns = os.stat(path).st_mtime_ns
+        for at in range(count):
+            number += 1
+            place = Location(path, _KIND, at)
+            size_bytes = len(npy.make_file(np.zeros((height, width), np.uint8)))
+            cells: dict[str, Any] = {"image": EmbeddedImage(place, size_bytes, modified_ns)}
+            cells["path"] = f"{images.partition('.')[0]}/{at:05d}"
+            if said is not None:
+                cells["label"] = str(int(said[at]))
+            yield Row(number, cells | ({"split": split} if split else {}))
+        counts[split or images] = count
+    told = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+    understood(f"IDX files: images with labels, {told}")
+
+
+_KIND = "idx"
+
+
+def _read_shape(path: str, sides: int) -> tuple[int, ...]:
+    data = _read(path)
+    if len(data) < 4 + 4 * sides or data[:3] != b"\0\0\x08" or data[3] != sides:
+        raise TableError(1, f"{os.path.basename(path)} is no IDX file of bytes with {sides} sides.")
+    shape = struct.unpack_from(f">{sides}I", data, 4)
+    if len(data) != 4 + 4 * sides + int(np.prod(shape, dtype=np.int64)):
+        raise TableError(
+            1, f"{os.path.basename(path)} has {len(data):,} bytes, which is not what its sides say."
+        )
+    return shape
+
+
+def _read_labels(path: str, count: int, name: str) -> np.ndarray:
+    (found,) = _read_shape(path, 1)
+    if found != count:
+        raise TableError(1, f"{name} has {found:,} labels, but there are {count:,} images.")
+    return np.frombuffer(_read(path), np.uint8, count, 8)
+
+
+def _read(path: str) -> bytes:
+    try:
+        return _unpack(path, os.stat(path).st_mtime_ns)
+    except (OSError, EOFError, zlib.error) as error:
+        raise TableError(1, f"{os.path.basename(path)} cannot be read ({error}).") from error
+
+
+@functools.lru_cache(maxsize=4)
+def _unpack(path: str, modified_ns: int) -> bytes:
+    opened = gzip.open if path.endswith(".gz") else open
+    with opened(path, "rb") as file:
+        return file.read(_MOST_BYTES)
+
+
+def read_image(ref: ImageRef, most_bytes: int) -> bytes:
+    """An image as the bytes of an `.npy` file."""
+    assert ref.location is not None
+    try:
+        _, height, width = _read_shape(ref.location.file, 3)
+    except TableError as error:
+        raise BadImage("corrupt", error.problem) from error
+    start = 16 + ref.location.start * height * width
+    pixels = np.frombuffer(_read(ref.location.file), np.uint8, height * width, start)
+    return npy.make_file(pixels.reshape(height, width))[:most_bytes]
+
+
+IDX = SourceKind(
+    name="a folder of IDX files",
+    in_folder=lambda folder: bool(_find_pairs(folder)),
+    files=list_whole,
+    rows=read_pairs,
+    locations={_KIND: read_image},
+)

@@ -1,0 +1,77 @@
+"""Folders with COCO files: one a split, as Roboflow and COCO itself have them, or one for all."""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from image_pipeline.components.sources.file_names import split_named
+from image_pipeline.components.sources.rows import Row
+from image_pipeline.components.sources.source_kinds import Asked, SourceKind, list_whole, read_rows
+from image_pipeline.components.sources.understood import understood
+from image_pipeline.components.tables.annotated_folders import count_splits, read_head, walk
+
+_NAMED = re.compile(r"[^/]*coco[^/]*\.json|(_?annotations|instances)[^/]*\.json", re.IGNORECASE)
+_LOOKED_FOR = 20  # images of a file, to find the folder that they are in
+
+
+def _find_files(folder: str) -> list[tuple[str, str]]:
+    """The COCO files of a folder, or of its folders: where each is, and its name."""
+    found = []
+    for below, _, names in walk(folder, most_deep=1):
+        for name in names:
+            path = os.path.join(folder, below, name)
+            is_named = _NAMED.fullmatch(name) is not None
+            if is_named and read_head(path).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+                found.append((below, name))
+    return _choose(found)
+
+
+def _choose(found: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Those of boxes, where a folder has others, too, such as captions and keypoints."""
+    boxes = [(below, name) for below, name in found if name.lower().startswith("instances")]
+    return boxes or list(found)
+
+
+def read_coco_folder(folder: str, columns: Asked) -> Iterator[Row]:
+    """Reads each file's rows: an image, its boxes, and the split that its file or folder names."""
+    number, splits = 0, []
+    for below, name in _find_files(folder):
+        parts = [name.rpartition(".")[0], *below.split("/")]
+        split = next((s for part in parts if (s := split_named(part))), None)
+        rows = list(read_rows(os.path.join(folder, below, name)))
+        place = _find_images(folder, below, split, rows)
+        for row in rows:
+            number += 1
+            if row.problem:
+                yield Row(number, {}, f"{name}:{row.line}: {row.problem}")
+                continue
+            cells: dict[str, Any] = dict(row.cells)
+            if isinstance(path := cells.get("file_name"), str) and path:
+                cells["file_name"] = os.path.abspath(os.path.join(place, path.replace("\\", "/")))
+            splits.append(split)
+            yield Row(number, cells | ({"split": split} if split else {}))
+    told = count_splits(splits)
+    understood(f"COCO files: boxes of all of them{f'; splits: {told}' if told else ''}")
+
+
+def _find_images(folder: str, below: str, split: str | None, rows: Sequence[Row]) -> str:
+    """The folder that a file's images are in, by the first of them."""
+    named = [row.cells.get("file_name") for row in rows[:_LOOKED_FOR] if not row.problem]
+    paths = [name.replace("\\", "/") for name in named if isinstance(name, str)]
+    own = [os.path.join(folder, each) for each, _, _ in walk(folder, most_deep=2)]
+    # Of several folders that have files of these names, the split's own.
+    own.sort(key=lambda each: split is None or split_named(os.path.basename(each)) != split)
+    best = max(
+        (os.path.join(folder, below), *own),
+        key=lambda place: sum(os.path.exists(os.path.join(place, path)) for path in paths),
+    )
+    return best
+
+
+COCO_FOLDER = SourceKind(
+    name="a folder of COCO files",
+    in_folder=lambda folder: bool(_find_files(folder)),
+    files=list_whole,
+    rows=read_coco_folder,
+)

@@ -1,0 +1,156 @@
+"""Pascal VOC: an XML file of boxes an image, in `Annotations/` or beside the images.
+
+Corners are pixels counted from 1, the last ones inside the box
+(http://host.robots.ox.ac.uk/pascal/VOC/voc2012/htmldoc/devkit_doc.html). `ImageSets/Main` names the
+images of each split.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+from xml.etree import ElementTree
+
+from image_pipeline.components.labels.box_cells import BOXES, FORMAT, SIZE, StatedBoxes
+from image_pipeline.components.sources.file_names import split_named
+from image_pipeline.components.sources.rows import Row
+from image_pipeline.components.sources.source_kinds import Asked, SourceKind, list_whole
+from image_pipeline.components.sources.understood import understood
+from image_pipeline.components.tables.annotated_folders import (
+    count_splits,
+    find_first,
+    images_by_stem,
+    read_head,
+    walk,
+)
+
+_MOST_BYTES = 2**22  # of an XML file
+_MARKS = ("difficult", "truncated", "occluded")  # what is kept of an object beside its box
+_IMAGE_FOLDERS = ("JPEGImages", "images", "Images", "imgs", "img", "")
+_SPLITS = ("train", "val", "test")
+
+
+def _is_voc(folder: str) -> bool:
+    for place in ("Annotations", "annotations", ""):
+        found = find_first(os.path.join(folder, place), (".xml",))
+        if found is not None and b"<annotation" in read_head(found):
+            return True
+    return False
+
+
+def read_voc(folder: str, columns: Asked) -> Iterator[Row]:
+    """Reads all XML files below a folder, in the order of their paths.
+
+    Yields:
+      A row an image: where it is, its boxes, what is said of each object, and its split. A file
+      that cannot be read is a row with a problem.
+    """
+    splits, seen = _read_splits(folder), []
+    number = 0
+    for below, _, names in walk(folder):
+        for name in names:
+            if not name.lower().endswith(".xml"):
+                continue
+            number += 1
+            path = f"{below}/{name}" if below else name
+            try:
+                cells = _read_one(folder, below, name)
+            except ValueError as error:
+                yield Row(number, {}, f"{path} {error}")
+                continue
+            split = splits.get(name[:-4]) or _split_of(below)
+            seen.append(split)
+            yield Row(number, cells | ({"split": split} if split else {}))
+    told = count_splits(seen)
+    where = "ImageSets/Main" if splits else "folders"
+    named = f"; {where} name the splits: {told}" if told else ""
+    understood(f"Pascal VOC: corners of boxes are counted from 1, the last ones inside{named}")
+
+
+def _read_splits(folder: str) -> dict[str, str]:
+    """The split of each image, by what it is called without its ending."""
+    found: dict[str, str] = {}
+    for place in ("ImageSets/Main", "ImageSets"):
+        for split in _SPLITS:
+            try:
+                with open(os.path.join(folder, place, f"{split}.txt"), encoding="utf-8") as file:
+                    named = [line.split()[0] for line in file if line.strip()]
+            except (OSError, UnicodeError):
+                continue
+            found |= {name.rpartition("/")[2]: split for name in named if name not in found}
+        if found:
+            break
+    return found
+
+
+def _split_of(below: str) -> str | None:
+    return next((name for part in below.split("/") if (name := split_named(part))), None)
+
+
+def _read_one(folder: str, below: str, name: str) -> dict[str, Any]:
+    """The cells of a file; ValueError says what is wrong with it."""
+    path = os.path.join(folder, below, name)
+    if os.path.getsize(path) > _MOST_BYTES:
+        raise ValueError(f"has more than {_MOST_BYTES:,} bytes")
+    root = _parse(path)
+    if root.tag != "annotation":
+        raise ValueError(f"holds <{root.tag}>, where an <annotation> is wanted")
+    objects = root.findall("object")
+    stated = {SIZE: _read_size(root), BOXES: list(map(_read_object, objects)), FORMAT: "xyxy"}
+    marks = {mark: [_read_mark(each, mark) for each in objects] for mark in _MARKS[:2]}
+    return {"image": _find_image(folder, below, name, root), "boxes": StatedBoxes(stated)} | marks
+
+
+def _parse(path: str) -> ElementTree.Element:
+    """An XML file without entities of its own, which could be of any size."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise ValueError(f"cannot be read ({error.strerror})") from error
+    if b"<!ENTITY" in data or "<!ENTITY".encode("utf-16-le") in data:
+        raise ValueError("declares entities, which no annotation needs")
+    try:
+        return ElementTree.fromstring(data)
+    except (ElementTree.ParseError, LookupError, ValueError) as error:
+        raise ValueError(f"is no XML ({error})") from error
+
+
+def _read_size(root: ElementTree.Element) -> list[int]:
+    sides = [root.findtext(f"size/{side}", "").strip() for side in ("width", "height")]
+    return [int(side) for side in sides] if all(map(_is_side, sides)) else []
+
+
+def _is_side(text: str) -> bool:
+    return text.isascii() and text.isdigit() and 0 < int(text) < 2**31
+
+
+def _read_object(found: ElementTree.Element) -> dict[str, Any]:
+    texts = [found.findtext(f"bndbox/{side}", "") for side in ("xmin", "ymin", "xmax", "ymax")]
+    try:
+        left, top, right, bottom = map(float, texts)
+    except ValueError as error:
+        raise ValueError(f"has a box of {texts}, which are no four numbers") from error
+    corners = [max(0.0, left - 1), max(0.0, top - 1), right, bottom]
+    return {"bbox": corners, "category": (found.findtext("name") or "").strip()}
+
+
+def _read_mark(found: ElementTree.Element, mark: str) -> int:
+    return int((found.findtext(mark) or "").strip() in ("1", "true", "True"))
+
+
+def _find_image(folder: str, below: str, name: str, root: ElementTree.Element) -> str:
+    """The path of a file's image, as it is there; else as the file says."""
+    said = (root.findtext("filename") or "").strip().replace("\\", "/").rpartition("/")[2]
+    beside = os.path.join(folder, below)
+    places = [beside, *(os.path.join(beside, "..", each) for each in _IMAGE_FOLDERS)]
+    places += [os.path.join(folder, each) for each in _IMAGE_FOLDERS]
+    for place in places:
+        images = images_by_stem(os.path.normpath(place))
+        stem = os.path.splitext(said)[0]
+        for each in (name[:-4], stem):
+            if each in images:
+                return os.path.abspath(os.path.join(place, images[each]))
+    return os.path.abspath(os.path.join(beside, said or f"{name[:-4]}.jpg"))
+
+
+VOC = SourceKind(name="a folder of Pascal VOC", in_folder=_is_voc, files=list_whole, rows=read_voc)

@@ -1,0 +1,202 @@
+"""YOLO: a text file of boxes an image, in `labels/` where images are in `images/`, or beside them.
+
+A line is a class's number, and the box's centre, width and height as shares of the image's sides
+(https://docs.ultralytics.com/datasets/detect/). `data.yaml` names the classes and the splits.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from image_pipeline.components.labels.box_cells import BOXES, CLASSES, FORMAT, SIZE, StatedBoxes
+from image_pipeline.components.sources.file_names import split_named
+from image_pipeline.components.sources.reading import IMAGE_ENDINGS
+from image_pipeline.components.sources.rows import Row, TableError
+from image_pipeline.components.sources.source_kinds import Asked, SourceKind, list_whole
+from image_pipeline.components.sources.understood import noticed, understood
+from image_pipeline.components.tables.annotated_folders import count_splits, read_head, walk
+
+_LINE = re.compile(r"\s*\d+(\s+[-+\d.e]+){4,}\s*")
+_NAMES = ("classes.txt", "obj.names", "predefined_classes.txt", "class.names")
+_MOST_BYTES = 2**22  # of a file of labels
+
+
+def _is_yolo(folder: str) -> bool:
+    """Whether a YAML file names classes, or the first file of labels has lines of boxes."""
+    if _find_yaml(folder) is not None:
+        return True
+    for below, _, names in walk(folder, most_deep=3):
+        if below.split("/")[-1] != "labels" and not any(each in names for each in _NAMES):
+            continue
+        for name in names[:50]:
+            lines = read_head(os.path.join(folder, below, name)).decode(errors="replace")
+            if name.endswith(".txt") and name not in _NAMES and lines.strip():
+                return bool(_LINE.fullmatch(lines.splitlines()[0]))
+    return False
+
+
+def _find_yaml(folder: str) -> dict[str, Any] | None:
+    """What a YAML file says that names classes; None if there is none."""
+    try:
+        found = sorted(each for each in os.listdir(folder) if each.endswith((".yaml", ".yml")))
+    except OSError:
+        return None
+    for name in found:
+        try:
+            said = yaml.safe_load(read_head(os.path.join(folder, name), 2**20))
+        except (yaml.YAMLError, ValueError, RecursionError):
+            continue
+        if isinstance(said, dict) and isinstance(said.get("names"), list | dict):
+            return said
+    return None
+
+
+def read_yolo(folder: str, columns: Asked) -> Iterator[Row]:
+    """Reads the images below a folder, each with its file of labels, in the order of their paths.
+
+    Yields:
+      A row an image, its boxes and its split. One without a file of labels has no boxes.
+
+    Raises:
+      TableError: if nothing names the classes.
+    """
+    said = _find_yaml(folder) or {}
+    classes = _name_classes(folder, said)
+    lists = _read_lists(folder, said)
+    number, without, splits = 0, 0, []
+    for below, _, names in walk(folder):
+        for name in names:
+            if os.path.splitext(name)[1].lower() not in IMAGE_ENDINGS:
+                continue
+            path = f"{below}/{name}" if below else name
+            number += 1
+            split = lists.get(path) or _split_of(below)
+            cells: dict[str, Any] = {"image": os.path.abspath(os.path.join(folder, path))}
+            try:
+                boxes = _read_boxes(folder, below, name, classes)
+            except ValueError as error:
+                yield Row(number, {}, str(error))
+                continue
+            without += boxes is None
+            stated = {SIZE: [], BOXES: boxes or [], FORMAT: "rel_center_xywh"}
+            cells["boxes"] = StatedBoxes(
+                stated | ({CLASSES: list(classes.values())} if number == 1 else {})
+            )
+            splits.append(split)
+            yield Row(number, cells | ({"split": split} if split else {}))
+    told = count_splits(splits)
+    named = f"; splits: {told}" if told else ""
+    understood(f"YOLO: boxes are centre and sides as shares of the image{named}")
+    if without:
+        is_one = "1 image has" if without == 1 else f"{without:,} images have"
+        noticed(f"YOLO: {is_one} no file of labels, and so no boxes")
+
+
+def _name_classes(folder: str, said: Mapping[str, Any]) -> dict[int, str]:
+    names = said.get("names")
+    if isinstance(names, dict):
+        return {int(number): str(name) for number, name in sorted(names.items())}
+    if isinstance(names, list):
+        return dict(enumerate(map(str, names)))
+    for below, _, found in walk(folder, most_deep=2):
+        for name in _NAMES:
+            if name in found:
+                text = read_head(os.path.join(folder, below, name), 2**20).decode(errors="replace")
+                return dict(enumerate(line.strip() for line in text.splitlines() if line.strip()))
+    raise TableError(
+        1,
+        f"{folder} has boxes as YOLO has them, but nothing names their classes; add data.yaml with "
+        "names: [cat, dog], or classes.txt with a name a line.",
+    )
+
+
+def _read_lists(folder: str, said: Mapping[str, Any]) -> dict[str, str]:
+    """The split of each image that a list of data.yaml names, by its path below the folder."""
+    found: dict[str, str] = {}
+    for split in ("train", "val", "test"):
+        named = said.get(split)
+        for each in named if isinstance(named, list) else [named]:
+            if not isinstance(each, str):
+                continue
+            start = os.path.join(folder, str(said.get("path") or ""))
+            place = next(
+                (
+                    p
+                    for p in (os.path.join(start, each), os.path.join(folder, each))
+                    if os.path.exists(p)
+                ),
+                os.path.normpath(os.path.join(folder, each.removeprefix("../"))),
+            )
+            if os.path.isfile(place):
+                lines = read_head(place, 2**26).decode(errors="surrogateescape").splitlines()
+                paths = (
+                    os.path.normpath(os.path.join(os.path.dirname(place), x.strip()))
+                    for x in lines
+                    if x.strip()
+                )
+                found |= {os.path.relpath(path, folder): split for path in paths}
+            elif os.path.isdir(place) and not os.path.samefile(place, folder):
+                for below, _, names in walk(place):
+                    for name in names:
+                        path = os.path.relpath(os.path.join(place, below, name), folder)
+                        found.setdefault(path, split)
+    return found
+
+
+def _split_of(below: str) -> str | None:
+    return next((name for part in below.split("/") if (name := split_named(part))), None)
+
+
+def _read_boxes(
+    folder: str, below: str, name: str, classes: Mapping[int, str]
+) -> list[dict[str, Any]] | None:
+    """The boxes of an image; None if it has no file of labels. ValueError says what is wrong."""
+    path = _find_labels(folder, below, os.path.splitext(name)[0])
+    if path is None:
+        return None
+    if os.path.getsize(path) > _MOST_BYTES:
+        raise ValueError(f"{path} has more than {_MOST_BYTES:,} bytes")
+    with open(path, encoding="utf-8", errors="replace") as file:
+        lines = [line.split() for line in file]
+    return [
+        _read_line(os.path.relpath(path, folder), number, parts, classes)
+        for number, parts in enumerate(lines, 1)
+        if parts
+    ]
+
+
+def _find_labels(folder: str, below: str, stem: str) -> str | None:
+    parts = below.split("/") if below else []
+    at = next((n for n in reversed(range(len(parts))) if parts[n] == "images"), None)
+    places = [parts]
+    if at is not None:
+        places.insert(0, [*parts[:at], "labels", *parts[at + 1 :]])
+    for each in places:
+        path = os.path.join(folder, *each, f"{stem}.txt")
+        if os.path.isfile(path):
+            return path
+    return None
+
+
+def _read_line(
+    path: str, number: int, parts: list[str], classes: Mapping[int, str]
+) -> dict[str, Any]:
+    """A box; the outline of a segment as the box around it."""
+    try:
+        class_, *numbers = int(float(parts[0])), *map(float, parts[1:])
+    except ValueError as error:
+        raise ValueError(f"{path}:{number} has {' '.join(parts)!r}, which is no box") from error
+    if class_ not in classes:
+        raise ValueError(f"{path}:{number} is of the class {class_}, of which there is no name")
+    if len(numbers) > 5 and len(numbers) % 2 == 0:
+        (left, right), (top, bottom) = ((min(x), max(x)) for x in (numbers[::2], numbers[1::2]))
+        numbers = [(left + right) / 2, (top + bottom) / 2, right - left, bottom - top]
+    if len(numbers) not in (4, 5):  # A fifth one is a detector's confidence.
+        raise ValueError(f"{path}:{number} has {len(numbers)} numbers, where a box has four")
+    return {"bbox": numbers[:4], "category": classes[class_]}
+
+
+YOLO = SourceKind(name="a folder of YOLO", in_folder=_is_yolo, files=list_whole, rows=read_yolo)
