@@ -271,6 +271,9 @@ def _find_box_rows(path: str, options: IngestOptions, rows: TableRows, first: Ro
     image = (
         options.columns.get("image") or usual_columns(list(first.cells), options.columns)["image"]
     )
+    if asked.name is not None and (names := _find_names(path, rows, asked.name)):
+        asked = asked.model_copy(update={"names": names[1]})
+        understood(f"{table}: {names[0]} says what the classes are called")
     boxes = {} if options.boxes is None else options.boxes.model_dump(exclude_unset=True)
     if "format" not in boxes:
         judged = read_order(path, options, rows, image, asked, order)
