@@ -55,6 +55,7 @@ def _complete(images: str, options: IngestOptions, rows: TableRows | None) -> In
         options = understand_rows(images, options, rows)
         rows = rows.joined(options)
         options = table_columns.complete_options(images, options, rows.with_places())
+        options = _join_box_classes(options)
         options = _map_splits(images, options, rows.tables)
     _check_label(options)
     _check_boxes(images, options)
@@ -70,6 +71,15 @@ def _complete(images: str, options: IngestOptions, rows: TableRows | None) -> In
             f"columns: {known}. For classes, set it to true."
         )
     return options
+
+
+def _join_box_classes(options: IngestOptions) -> IngestOptions:
+    """The options with the classes of boxes by the names that stand for them."""
+    if options.labels is None or options.boxes is None or not options.boxes.classes:
+        return options
+    names = tuple(dict.fromkeys(map(options.labels.join, options.boxes.classes)))
+    boxes = options.boxes.model_copy(update={"classes": names})
+    return options.model_copy(update={"boxes": boxes})
 
 
 def _check_kind(images: str, kind: SourceKind, options: IngestOptions) -> None:

@@ -62,8 +62,8 @@ class Forecast:
       peak_disk_bytes: disk space while it runs, at the configured encoding: prepared images and
         shards.
       memory_bytes: memory of the process that plans, which needs the most.
-      understood: what was inferred of what the source means, and what is worth a look, a sentence
-        each.
+      understood: what was inferred of what the source means, a sentence each.
+      noticed: what is worth a look, a sentence each.
     """
 
     found: int
@@ -84,6 +84,7 @@ class Forecast:
     peak_disk_bytes: int
     memory_bytes: int
     understood: tuple[str, ...] = ()
+    noticed: tuple[str, ...] = ()
 
     def cluster_seconds(self, cores: int) -> float:
         """The duration on this many cores like this machine's, once all of them work.
@@ -138,7 +139,9 @@ def forecast_ingest(
     forecast = forecast_files(
         listing.source, listing.refs(), listing.options, sample_size, seed, encodings
     )
-    return dataclasses.replace(forecast, understood=listing.said)
+    return dataclasses.replace(
+        forecast, understood=listing.options.understood, noticed=listing.noticed
+    )
 
 
 def forecast_files(

@@ -17,6 +17,7 @@ from typing import Any
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.label_map import find_label_map
 from image_pipeline.components.ingest.masks import (
     ENDINGS,
     Masks,
@@ -26,6 +27,7 @@ from image_pipeline.components.ingest.masks import (
 )
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import path_of
+from image_pipeline.components.labels.masks import MaskOptions
 from image_pipeline.components.sources.file_names import SPLIT_NAMES, split_named
 from image_pipeline.components.sources.frames import VIDEO_ENDINGS
 from image_pipeline.components.sources.references import ImageRef
@@ -253,7 +255,8 @@ def understand(
     else:
         meaning = find_meaning(images, tally, list_paths)
     if meaning.masks is not None:
-        raise UserError(explain_masks(images, meaning.masks))
+        masks, told = take_label_map(images, meaning.masks, list_paths())
+        return options.model_copy(update={"masks": masks}), (told,)
     if meaning.kind == IN_FILE_NAMES:
         unlabelled = dataclasses.replace(meaning, label_pattern=None)
         named, none = Choice("the classes there", meaning), Choice("no labels", unlabelled)
@@ -282,6 +285,23 @@ def _find_splits_alone(
         splits=splits,
         said=said if options.split_pattern is None else (),
     )
+
+
+def take_label_map(images: str, masks: Masks, paths: Iterable[str]) -> tuple[MaskOptions, str]:
+    """The options of masks whose colours a file names, and what was understood.
+
+    Raises:
+      UserError: if there is no such file: what masks are for is to be said.
+    """
+    found = None if masks.templates is None else find_label_map(images, paths)
+    if found is None or masks.templates is None:
+        raise UserError(explain_masks(images, masks))
+    (name, colors), (image, mask) = found, masks.templates
+    options = MaskOptions.model_validate({"images": image, "masks": mask, "classes": colors})
+    said = (
+        f"{mask} are taken as masks of {image}, with the classes of {name}: {_list_names(colors)}"
+    )
+    return options, said
 
 
 def _take_splits(images: str, options: IngestOptions, meaning: Meaning) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from image_pipeline.components.ingest.layout import Tally, understand
 from image_pipeline.components.ingest.open_source import open_complete
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import names_of
+from image_pipeline.components.labels.class_names import find_slips
 from image_pipeline.components.sources.folder import OUTSIDE
 from image_pipeline.components.sources.reading import names_other_kind
 from image_pipeline.components.sources.references import (
@@ -24,7 +25,7 @@ from image_pipeline.components.sources.references import (
     make_chunks,
 )
 from image_pipeline.components.sources.source_kinds import SourceKind, kind_of
-from image_pipeline.components.sources.understood import collect, understood
+from image_pipeline.components.sources.understood import collect, noticed, understood
 from image_pipeline.components.spool import Spool
 
 _MOST_REFS = 4096  # of a chunk
@@ -69,11 +70,6 @@ class Listing:
         """The references in their order."""
         return (ref for chunk in self.chunks for ref in chunk.refs)
 
-    @property
-    def said(self) -> tuple[str, ...]:
-        """What was inferred, and what is worth a look, a sentence each."""
-        return (*self.options.understood, *self.noticed)
-
     def understand(self, tally: Tally) -> None:
         """Completes the options by what the folders mean, which `tally` has counted."""
         collections.deque(self.chunks, maxlen=0)
@@ -82,8 +78,7 @@ class Listing:
             return (ref.path for ref in self.refs() if ref.problem is None)
 
         self.options, said = understand(self.images, self.options, tally, list_paths)
-        for sentence in said:
-            understood(sentence)
+        self.options = self.options.say_understood(said)
 
 
 def list_images(images: str, options: IngestOptions) -> Listing:
@@ -105,15 +100,27 @@ def list_images(images: str, options: IngestOptions) -> Listing:
         listing = Listing(images, kind, options, source, chunks)
         if not kind.has_rows:
             listing.understand(tally)
+            if options.masks is None and listing.options.masks is not None:
+                return _list_pairs(listing)
         columns: tuple[object, ...] = ()
         if kind.has_rows:
             columns = (options.columns, options.column_types)
         if version := images_version(images):  # That makes images, or reads them.
             columns += (version,)
         listing.fingerprint = fingerprint_refs(_count(listing), columns)
+        for sentence in find_slips(listing.classes):
+            noticed(sentence)
     listing.options = listing.options.say_understood(said.understood)
     listing.noticed = tuple(said.noticed)
     return listing
+
+
+def _list_pairs(listing: Listing) -> Listing:
+    """The listing once more, of images with the masks that were found among them."""
+    paired = list_images(listing.images, listing.options)
+    for sentence in paired.options.understood:
+        understood(sentence)
+    return paired
 
 
 def _count(listing: Listing) -> Iterator[ImageRef]:

@@ -9,6 +9,7 @@ import pydantic
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.images.prepare import PrepareOptions
+from image_pipeline.components.labels.class_names import ClassNameOptions
 from image_pipeline.components.labels.kind import LabelKind
 from image_pipeline.components.labels.kinds import BOXES, MASKS, find_kind
 from image_pipeline.components.labels.masks import MaskOptions
@@ -25,7 +26,7 @@ from image_pipeline.components.sources.pairs import names_in
 _SINCE = (
     *TableOptions.model_fields,
     *("classes", "class_ids", "masks", "generator", "video", "in_place", "leave_out"),
-    "understood",
+    *("labels", "understood"),
 )
 # What was done before there were these options, which older manifests do not have.
 _BEFORE = {"follow_links": True, "conflicting_labels": "keep"}
@@ -48,6 +49,8 @@ class IngestOptions(TableOptions):
     label_pattern: str | None = r"(?P<label>[^/]+)/.+"
     """Matched from the start of an image's path below the folder; its group `label` is the class.
     The default reads `<class>/<file>`. None: the images have no labels."""
+    labels: ClassNameOptions | None = None
+    """Which names mean the same class, or tag, or class of boxes. None: each is one of its own."""
     classes: tuple[str, ...] | None = None
     """The labels that there may be; images of any other are quarantined as `unknown_label`."""
     class_ids: bool = False

@@ -1,6 +1,7 @@
 """What an image's row of a table, or else its path, says of it: its label, its split, its group."""
 
 import re
+from typing import Any
 
 from image_pipeline.components.dataset.record import order_names
 from image_pipeline.components.ingest.options import IngestOptions
@@ -26,11 +27,15 @@ def label_of(ref: ImageRef, options: IngestOptions) -> str | None:
     if "label" in options.further_types:
         return ""  # Tags or a value, which are no class.
     if ref.annotations is not None and ref.annotations.label is not None:
-        return ref.annotations.label or None
+        return _join(ref.annotations.label, options) or None
     pattern = options.path_label_pattern
     if pattern is None:
         return ""
-    return _printable(match_pattern(pattern, "label", path_of(ref)))
+    return _join(_printable(match_pattern(pattern, "label", path_of(ref))), options)
+
+
+def _join(name: str | None, options: IngestOptions) -> str | None:
+    return name if options.labels is None or not name else options.labels.join(name)
 
 
 def find_tags(ref: ImageRef, options: IngestOptions) -> list[str] | None:
@@ -38,7 +43,22 @@ def find_tags(ref: ImageRef, options: IngestOptions) -> list[str] | None:
     types = options.further_types
     if types.get("label") != "strings" or ref.annotations is None:
         return None
-    return ref.annotations.further[order_names(types).index("label")]  # type: ignore[return-value]
+    tags: Any = ref.annotations.further[order_names(types).index("label")]
+    return tags if options.labels is None else sorted({*map(options.labels.join, tags)})
+
+
+def further_of(ref: ImageRef, options: IngestOptions) -> tuple[Any, ...]:
+    """An image's further columns, tags and classes of boxes by the names that stand for them."""
+    further: Any = () if ref.annotations is None else ref.annotations.further
+    if options.labels is None or not further:
+        return further
+    values = dict(zip(order_names(options.further_types), further, strict=True))
+    if options.further_types.get("label") == "strings":
+        values["label"] = find_tags(ref, options)
+    if "boxes" in values:
+        size, boxes = values["boxes"]
+        values["boxes"] = size, [box._replace(name=options.labels.join(box.name)) for box in boxes]
+    return tuple(values.values())
 
 
 def names_of(ref: ImageRef, options: IngestOptions) -> list[str]:

@@ -16,6 +16,7 @@ from image_pipeline.components.images.prepare import BadImage, PreparedImage, pr
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import (
     find_tags,
+    further_of,
     group_of,
     label_of,
     split_of,
@@ -88,7 +89,7 @@ def prepare_data(
     row["notes"] += fitted.notes
     if fitted.features:
         assert ref.annotations is not None
-        row["further"] = json.dumps([*ref.annotations.further[:-1], *fitted.features])
+        row["further"] = json.dumps([*further_of(ref, options)[:-1], *fitted.features])
     return {**row, **fitted.row}, fitted.stored + stored
 
 
@@ -99,11 +100,8 @@ def _fit_label(
     kind = options.label_kind
     if kind is MASKS:
         return _fit_mask(ref, mask, image, options)
-    said = (
-        ref.annotations.further[-1]
-        if ref.annotations is not None and ref.annotations.further
-        else None
-    )
+    further = further_of(ref, options)
+    said = further[-1] if further else None
     try:
         return kind.fit(said, image, options.boxes)
     except BadImage as error:
@@ -151,7 +149,7 @@ def columns_of(ref: ImageRef, options: IngestOptions) -> dict[str, Any]:
         "forced_split": split_of(ref, options),
     }
     if ref.annotations is not None and ref.annotations.further:
-        columns["further"] = json.dumps(ref.annotations.further)
+        columns["further"] = json.dumps(further_of(ref, options))
     return columns
 
 

@@ -18,16 +18,24 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.layout import FIRST_FOLDER, choose_eval, share_splits
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.labels.boxes import BoxOptions
+from image_pipeline.components.labels.masks import MaskOptions
 from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES
 from image_pipeline.components.sources.folder import locate
-from image_pipeline.components.sources.options import BoxRowOptions
+from image_pipeline.components.sources.options import BoxRowOptions, RunLengthOptions
 from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.rows import EmbeddedImage, Row
 from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.sources.understood import understood
 from image_pipeline.components.tables.box_order import read_order
 from image_pipeline.components.tables.column_names import BOXES, usual_columns
-from image_pipeline.components.tables.joined_rows import JOINED_BOXES, LABEL, is_yes
+from image_pipeline.components.tables.drawn_masks import is_runs
+from image_pipeline.components.tables.joined_rows import (
+    JOINED_BOXES,
+    LABEL,
+    MASK,
+    ONLY_CLASS,
+    is_yes,
+)
 from image_pipeline.components.tables.rows_once import TableRows
 
 _LOOKED_FOR = 50  # rows whose files are looked for
@@ -115,6 +123,7 @@ def understand_rows(path: str, options: IngestOptions, rows: TableRows) -> Inges
         return options  # Its absence is refused by whoever names the columns.
     if options.label_columns:
         options = options.model_copy(update={"columns": {**options.columns, LABEL: LABEL}})
+    options = _find_run_lengths(path, options, rows, first)
     options = _find_box_rows(path, options, rows, first)
     return _find_labels(path, options, rows, first)
 
@@ -284,6 +293,40 @@ def _find_box_rows(path: str, options: IngestOptions, rows: TableRows, first: Ro
     columns = {name: column for name, column in options.columns.items() if name != LABEL}
     columns |= {"boxes": JOINED_BOXES, "image": image}
     update = {"box_rows": asked, "columns": columns, "boxes": BoxOptions.model_validate(boxes)}
+    return options.model_copy(update=update)
+
+
+_RUN_NAMES = ("encodedpixels", "rle", "runlengths", "runlength", "rlemask", "maskrle")
+
+
+def _find_run_lengths(
+    path: str, options: IngestOptions, rows: TableRows, first: Row
+) -> IngestOptions:
+    """The columns of masks by run lengths, and their classes."""
+    by_name = {_plain(name): name for name in reversed(list(first.cells))}
+    pixels = next((by_name[name] for name in _RUN_NAMES if name in by_name), None)
+    if options.run_lengths is not None or pixels is None or "mask" in options.columns:
+        return options
+    if not all(is_runs(row.cells.get(pixels)) for _, row in _some(rows)):
+        return options
+    name = next((by_name[each] for each in ("classid", *_BOX_CLASSES) if each in by_name), None)
+    classes: tuple[str, ...] = (ONLY_CLASS,)
+    if name is not None:
+        values = _look_at(rows, [name])[name].values
+        classes = tuple(sorted(values, key=lambda v: (0, int(v), v) if v.isdigit() else (1, 0, v)))
+    image = usual_columns(list(first.cells), options.columns)["image"]
+    masks = MaskOptions() if options.masks is None else options.masks
+    if masks.classes is None:
+        masks = masks.model_copy(update={"classes": ("background", *classes)})
+    understood(
+        f"{os.path.basename(path)}: {pixels!r} has masks by run lengths, counted from 1 and column "
+        f"by column; classes: background, {', '.join(classes)}"
+    )
+    update = {
+        "run_lengths": RunLengthOptions(pixels=pixels, name=name, classes=classes),
+        "columns": {**options.columns, "image": image, "mask": MASK},
+        "masks": masks,
+    }
     return options.model_copy(update=update)
 
 

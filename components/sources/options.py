@@ -56,6 +56,18 @@ class BoxRowOptions(Options):
     """The one that is 1 where a box is around several objects."""
 
 
+class RunLengthOptions(Options):
+    """Which columns have a mask by run lengths; the rows of an image are joined."""
+
+    pixels: str
+    """The one of runs such as `1 3 41 5`: where a run begins, counted from 1 and column by column,
+    and how many pixels it has. Where it is empty, there is nothing."""
+    name: str | None = None
+    """The one of the class; all other pixels are `background`. None: the class is `object`."""
+    classes: tuple[str, ...] = ()
+    """The values of that column, in the order of the classes' ids from 1 on."""
+
+
 class TableOptions(Options):
     """How a table of images is read: a text list, CSV, TSV, JSON lines or Parquet."""
 
@@ -79,6 +91,8 @@ class TableOptions(Options):
     that a row has, or, by `ingest.column_types={label: strings}`, all tags that it has."""
     box_rows: BoxRowOptions | None = None
     """Which columns have a box, if each row of the table is one, and not an image."""
+    run_lengths: RunLengthOptions | None = None
+    """Which columns have masks by run lengths, if a table has them so."""
     path_ending: str | None = None
     """What is added to each path, such as `.jpg`, where a table names images without it."""
     boxes: BoxOptions | None = None

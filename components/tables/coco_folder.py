@@ -11,7 +11,9 @@ from image_pipeline.components.sources.source_kinds import Asked, SourceKind, li
 from image_pipeline.components.sources.understood import understood
 from image_pipeline.components.tables.annotated_folders import count_splits, read_head, walk
 
-_NAMED = re.compile(r"[^/]*coco[^/]*\.json|(_?annotations|instances)[^/]*\.json", re.IGNORECASE)
+_NAMED = re.compile(
+    r"[^/]*coco[^/]*\.json|(_?annotations|instances|panoptic)[^/]*\.json", re.IGNORECASE
+)
 _LOOKED_FOR = 20  # images of a file, to find the folder that they are in
 
 

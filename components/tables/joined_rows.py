@@ -4,18 +4,25 @@ What is joined is said by options; nothing is inferred here.
 """
 
 import array
+import functools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from image_pipeline.components import files
 from image_pipeline.components.labels.box_cells import BOXES, SIZE, StatedBoxes
 from image_pipeline.components.messages import show
-from image_pipeline.components.sources.options import BoxRowOptions, TableOptions
+from image_pipeline.components.sources.options import (
+    BoxRowOptions,
+    RunLengthOptions,
+    TableOptions,
+)
 from image_pipeline.components.sources.rows import EmbeddedImage, Row
+from image_pipeline.components.tables.drawn_masks import refer_to_runs
 
-LABEL, JOINED_BOXES = "label", "boxes"
+LABEL, JOINED_BOXES, MASK = "label", "boxes", "mask"
 """The columns that are made of others."""
 
 ONLY_CLASS = "object"
@@ -27,27 +34,35 @@ Numbered = tuple[int, Row]  # with the number of its table
 
 def needs_joining(options: TableOptions) -> bool:
     """Whether the options join anything."""
-    return bool(options.label_columns or options.path_ending or options.box_rows)
+    joined = options.box_rows, options.run_lengths
+    return bool(options.label_columns or options.path_ending) or any(joined)
 
 
-def join_rows(rows: Iterable[Numbered], options: TableOptions) -> Iterator[Numbered]:
+def join_rows(rows: Iterable[Numbered], options: TableOptions, root: str) -> Iterator[Numbered]:
     """The rows as a table would have them that has a row an image.
 
     Args:
       rows: of the table; they are iterated several times.
-      options: `box_rows`, `label_columns`, `path_ending`, and the column of the images.
+      options: `box_rows`, `run_lengths`, `label_columns`, `path_ending`, and the column of the
+        images.
+      root: the folder that relative paths start from.
 
     Yields:
       Rows in the order in which their images are first named, each with the number of its table.
     """
     image = options.columns.get("image") or ""
-    joined = rows
+    joined, runs = rows, options.run_lengths
     if options.box_rows is not None:
-        joined = _join_boxes(rows, image, options.box_rows)
+        joined = _join(rows, image, functools.partial(_join_boxes, asked=options.box_rows))
+    if runs is not None:
+        joined = _join(rows, image, functools.partial(_join_runs, asked=runs))
     for number, row in joined:
         cells = row.cells
         if options.path_ending and isinstance(path := cells.get(image), str | int):
             cells = cells | {image: f"{path}{options.path_ending}" if path != "" else ""}
+        if runs is not None and not row.problem and cells.get(image) not in (None, ""):
+            path = files.join(root, str(cells[image])) if root else str(cells[image])
+            cells = cells | {MASK: refer_to_runs(path, cells[MASK])}
         if options.label_columns and not row.problem:
             cells = _join_labels(cells, options)
         yield number, Row(row.line, cells, row.problem)
@@ -66,8 +81,10 @@ def is_yes(cell: Any) -> bool:
     return isinstance(cell, str | int | float) and cell in _YES
 
 
-def _join_boxes(rows: Iterable[Numbered], image: str, asked: BoxRowOptions) -> Iterator[Numbered]:
-    """A row an image, with all of its boxes, wherever in the table they are.
+def _join(
+    rows: Iterable[Numbered], image: str, make: Callable[[list[dict[str, Any]]], dict[str, Any]]
+) -> Iterator[Numbered]:
+    """A row an image, made of all of its rows, wherever in the table they are.
 
     Rows that follow one another are joined as they come; only images whose rows are scattered are
     held in memory.
@@ -82,19 +99,19 @@ def _join_boxes(rows: Iterable[Numbered], image: str, asked: BoxRowOptions) -> I
     for number, row in rows:
         key = _key(number, row, image)
         if begun is not None and (row.problem or begun[0] != key):
-            yield begun[0][0], _make_row(begun[1], begun[2], asked)
+            yield begun[0][0], Row(begun[1], make(begun[2]))
             begun = None
         if row.problem:
             yield number, row
         elif hash(key) in scattered:
             if cells := held.pop(key, None):
-                yield number, _make_row(row.line, cells, asked)
+                yield number, Row(row.line, make(cells))
         elif begun is None:
             begun = key, row.line, [row.cells]
         else:
             begun[2].append(row.cells)
     if begun is not None:
-        yield begun[0][0], _make_row(begun[1], begun[2], asked)
+        yield begun[0][0], Row(begun[1], make(begun[2]))
 
 
 def _key(number: int, row: Row, image: str) -> tuple[int, Any]:
@@ -116,18 +133,32 @@ def _find_scattered(rows: Iterable[Numbered], image: str) -> set[int]:
     return set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
 
 
-def _make_row(line: int, several: list[dict[str, Any]], asked: BoxRowOptions) -> Row:
-    """The row of an image: its boxes, and what all of its rows have in common."""
+def _join_boxes(several: list[dict[str, Any]], asked: BoxRowOptions) -> dict[str, Any]:
+    """The cells of an image: its boxes, and what all of its rows have in common."""
+    boxes = [read_box(cells, asked) for cells in several]
+    stated = {SIZE: _read_size(several[0], asked), BOXES: [box for box in boxes if box is not None]}
     consumed = {*asked.numbers, *(asked.size or ()), asked.name, asked.crowd}
+    return _in_common(several, consumed) | {JOINED_BOXES: StatedBoxes(stated)}
+
+
+def _join_runs(several: list[dict[str, Any]], asked: RunLengthOptions) -> dict[str, Any]:
+    """The cells of an image: its runs, each with a class's id, and what its rows have in common."""
+    runs = []
+    for cells in several:
+        text = cells.get(asked.pixels)
+        name = str(cells.get(asked.name)).strip() if asked.name else ONLY_CLASS
+        if text not in (None, "") and name in asked.classes:
+            runs.append((1 + asked.classes.index(name), str(text)))
+    return _in_common(several, {asked.pixels, asked.name}) | {MASK: runs}
+
+
+def _in_common(several: list[dict[str, Any]], consumed: set[str | None]) -> dict[str, Any]:
     first = several[0]
-    same = {
+    return {
         name: first[name]
         for name in first
         if name not in consumed and all(cells.get(name) == first[name] for cells in several)
     }
-    boxes = [read_box(cells, asked) for cells in several]
-    stated = {SIZE: _read_size(first, asked), BOXES: [box for box in boxes if box is not None]}
-    return Row(line, same | {JOINED_BOXES: StatedBoxes(stated)})
 
 
 def read_box(cells: Mapping[str, Any], asked: BoxRowOptions) -> dict[str, Any] | None:

@@ -100,6 +100,13 @@ def read_coco(content: Mapping[str, Any]) -> list[dict[str, Any]]:
     images, annotations, categories = (
         _list_objects(content, key) for key in ("images", "annotations", "categories")
     )
+    if any("segments_info" in each for each in annotations[:1]):
+        raise TableError(
+            1,
+            "it is a COCO file of panoptic segments, which are not read; make masks of categories "
+            "of them, as panopticapi's panoptic2semantic_segmentation.py does, and give the images "
+            "with those as ingest.masks says.",
+        )
     names = {each.get("id"): _name_of(each) for each in sorted(categories, key=_id_of)}
     boxes: dict[Any, list[dict[str, Any]]] = collections.defaultdict(list)
     for each in annotations:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from image_pipeline.components.sources.file_names import name_tables
+from image_pipeline.components.sources.folder import locate
 from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.rows import Row
 from image_pipeline.components.sources.source_kinds import (
@@ -57,11 +58,14 @@ class TableRows:
         """The rows with what the options join: rows of one image, columns of one label."""
         if not needs_joining(options):
             return self
-        wanted = options.box_rows, options.label_columns, options.path_ending, options.columns
+        wanted: tuple[Any, ...] = (options.box_rows, options.run_lengths, options.label_columns)
+        wanted += (options.path_ending, options.root_dir, options.columns, options.column_types)
         if self._joined is None or self._joined[0] != wanted:
             joined = TableRows(self._path, self._columns)
             joined.tables = self.tables
-            joined._rows = Spool(join_rows(self, options))
+            folder = kind_of(self._path).folder(self._path)
+            root = locate(folder, options.root_dir) if options.root_dir else folder
+            joined._rows = Spool(join_rows(self, options, root))
             self._joined = wanted, joined
         return self._joined[1]
 

@@ -17,6 +17,7 @@ from image_pipeline.components.sources.file_names import ending_of
 from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.rows import MOST_COLUMNS, Row, TableError
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind
+from image_pipeline.components.tables.drawn_masks import RUN_LENGTHS, read_runs
 
 _BUFFER_BYTES = 2**16
 _MOST_CHARACTERS = 2**25
@@ -163,7 +164,12 @@ def _check_header(names: list[str]) -> list[str]:
 
 
 LIST = SourceKind(name="a table", endings=(".txt", ".lst", ".list"), rows=_read_list)
-CSV = SourceKind(name="a table", endings=(".csv",), rows=_read_separated)
+CSV = SourceKind(
+    name="a table",
+    endings=(".csv",),
+    rows=_read_separated,
+    locations={RUN_LENGTHS: read_runs},
+)
 TSV = SourceKind(
     name="a table",
     endings=(".tsv", ".tab"),

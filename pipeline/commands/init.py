@@ -156,9 +156,14 @@ def _read_folder(
         images = list_images_of(paths)
         own = [refs[path] for path in images if not path.startswith(layout.leave_out)]
         return images_dir, *_open_videos(layout, source, own, given.follow_links)
+    from image_pipeline.components.ingest.label_map import find_label_map
     from image_pipeline.init.mask_levels import read_levels
 
-    images, masks = split_pairs(paths, layout.masks)
+    found = layout.masks
+    if named := find_label_map(images_dir, paths):
+        said = f"{named[0]} names the classes and colours of masks"
+        layout = dataclasses.replace(layout, mask_classes=named[1], said=(*layout.said, said))
+    images, masks = split_pairs(paths, found)
     levels = read_levels(source, [refs[path] for path in masks])
     layout = dataclasses.replace(layout, images=len(images), levels=levels)
     return images_dir, layout, source, [refs[path] for path in images]

@@ -113,7 +113,7 @@ def _run_and_tell(plan: "RunPlan", survey: "Listing", as_json: bool, quiet: bool
     from image_pipeline.components.locks import hold_lock
     from image_pipeline.run.metadata_file import check_metadata
     from image_pipeline.run_folder import RunFolder
-    from image_pipeline.show.ingest_summary import understood_rows
+    from image_pipeline.show.ingest_summary import said_of_source
     from image_pipeline.show.rows import print_rows
     from image_pipeline.show.said import describe_survey
 
@@ -129,7 +129,7 @@ def _run_and_tell(plan: "RunPlan", survey: "Listing", as_json: bool, quiet: bool
             if plan.config.ingest.generator is not None:
                 what = f"{survey.found:,} shards of {plan.images_dir}"
             told.print(f"{what}; {plan.beam_args[0]}")
-            print_rows(understood_rows(survey.said), told)
+            print_rows(said_of_source(survey.options.understood, survey.noticed), told)
         summary = _run_with_progress(plan, len(survey.classes), told, check)
         if told is not None:
             from image_pipeline.show.summary import print_summary

@@ -1,6 +1,7 @@
 """What `init` found, and what an ingest will take, a line each."""
 
 from image_pipeline.components.ingest.forecast import Forecast
+from image_pipeline.components.labels.class_names import find_slips
 from image_pipeline.init.layout import Layout
 from image_pipeline.init.mask_levels import describe_levels
 from image_pipeline.init.sizes import Shapes, Sizes, guess_view
@@ -23,6 +24,8 @@ def found_rows(layout: Layout, sizes: Sizes, copies: float | None) -> list[tuple
     kind = layout.kind_of_label
     height, width, channels = guess_view(sizes, kind == "boxes")
     rows = [("layout", layout.kind), *(("taken as", sentence) for sentence in layout.said)]
+    if kind in ("classes", "tags"):
+        rows += [("look at", sentence) for sentence in find_slips(layout.classes)]
     known = "" if layout.generator is None else "; how many there are is known when it has run"
     rows.append(("images" if layout.video is None else "videos", f"{layout.images:,}{known}"))
     if layout.columns:

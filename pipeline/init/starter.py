@@ -3,11 +3,10 @@
 import dataclasses
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
-from image_pipeline.components.ingest.masks import Masks
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.init.choose_model import choose_model
@@ -233,9 +232,10 @@ def _write_prepare(sizes: Sizes, small: bool) -> str:
     return "\n".join(f"    {line}" for line in lines)
 
 
-def _write_masks(masks: Masks, levels: Sequence[int | str]) -> list[str]:
-    images, own = masks.templates or ("", "")
-    classes = guess_classes(levels)
+def _write_masks(layout: Layout) -> list[str]:
+    levels = layout.levels
+    images, own = (layout.masks and layout.masks.templates) or ("", "")
+    classes: Mapping[str, object] = layout.mask_classes or guess_classes(levels) or {}
     lines = [
         "# An image and its mask have {key} in common, and are stored as one record.",
         "masks:",
@@ -250,7 +250,7 @@ def _write_masks(masks: Masks, levels: Sequence[int | str]) -> list[str]:
 
 
 def _write_labels(layout: Layout) -> str:
-    lines = [] if layout.masks is None else _write_masks(layout.masks, layout.levels)
+    lines = [] if layout.masks is None else _write_masks(layout)
     rows = "table's" if layout.generator is None else "items'"
     if layout.generator is not None:
         shards = f"generator: {{shards: {layout.generator.shards}}}"

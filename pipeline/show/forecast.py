@@ -9,7 +9,7 @@ from rich.console import Console
 from image_pipeline.components import files
 from image_pipeline.components.ingest.forecast import Forecast
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.show.ingest_summary import understood_rows
+from image_pipeline.show.ingest_summary import said_of_source
 from image_pipeline.show.rows import print_rows
 from image_pipeline.show.words import format_count
 
@@ -76,7 +76,7 @@ def forecast_rows(forecast: Forecast, free_bytes: int | None) -> list[tuple[str,
     shards = ", ".join(f"{split} {count:,}" for split, count in forecast.shards.items())
     free = "" if free_bytes is None else f" at the peak; {_megabytes(free_bytes)} are free"
     rows = [
-        *understood_rows(forecast.understood),
+        *said_of_source(forecast.understood, forecast.noticed),
         ("images found", f"{forecast.found:,}, {_megabytes(forecast.source_bytes)}"),
         ("classes", _describe_classes(forecast.classes)),
         ("sampled", f"{forecast.sampled:,}"),
