@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from image_pipeline.components.function_version import images_version
 from image_pipeline.components.generators.generator import SHARDS_AT_ONCE
+from image_pipeline.components.ingest.bits import find_lost_bits
 from image_pipeline.components.ingest.layout import Tally, understand
 from image_pipeline.components.ingest.open_source import open_complete
 from image_pipeline.components.ingest.options import IngestOptions
@@ -91,7 +92,7 @@ def list_images(images: str, options: IngestOptions) -> Listing:
     Raises:
       UserError: if the options do not fit what is given, or it cannot be listed.
     """
-    kind = kind_of(images)
+    kind, prepare = kind_of(images), options.prepare
     with collect() as said:
         source, options = open_complete(images, options)
         tally, refs = Tally(), source.list()
@@ -110,6 +111,8 @@ def list_images(images: str, options: IngestOptions) -> Listing:
         listing.fingerprint = fingerprint_refs(_count(listing), columns)
         for sentence in find_slips(listing.classes):
             noticed(sentence)
+        if kind.lists_images and (lost := find_lost_bits(listing.refs(), source, prepare)):
+            noticed(lost)
     listing.options = listing.options.say_understood(said.understood)
     listing.noticed = tuple(said.noticed)
     return listing

@@ -269,15 +269,18 @@ def _forecast(
     from image_pipeline.components.ingest.options import IngestOptions
 
     options, each = IngestOptions.model_validate(yaml.safe_load(text)["ingest"]), 1.0
+    noticed: tuple[str, ...] = ()
     if layout.columns:  # They were read already, perhaps by other options.
         source, options = open_complete(images_dir, options, getattr(source, "rows", None))
         refs = list(source.list())
     elif layout.has_masks or images == len(refs):
         listing = list_images(images_dir, options)
         source, refs, options = listing.source, list(listing.refs()), listing.options
+        noticed = listing.noticed
     else:  # Of very many files, some.
         each = images / len(refs)
-    return forecast_files(source, refs, options, _FORECAST_FILES, each_stands_for=each)
+    forecast = forecast_files(source, refs, options, _FORECAST_FILES, each_stands_for=each)
+    return dataclasses.replace(forecast, noticed=noticed)
 
 
 def _check_loss(images_dir: str, layout: Any, forecast: Any, accepted: float) -> None:

@@ -24,7 +24,7 @@ def found_rows(layout: Layout, sizes: Sizes, copies: float | None) -> list[tuple
     kind = layout.kind_of_label
     height, width, channels = guess_view(sizes, kind == "boxes")
     rows = [("layout", layout.kind), *(("taken as", sentence) for sentence in layout.said)]
-    if kind in ("classes", "tags"):
+    if kind in ("classes", "tags") and layout.columns:  # Of a folder, its listing says so.
         rows += [("look at", sentence) for sentence in find_slips(layout.classes)]
     known = "" if layout.generator is None else "; how many there are is known when it has run"
     rows.append(("images" if layout.video is None else "videos", f"{layout.images:,}{known}"))
@@ -65,6 +65,7 @@ def forecast_rows(forecast: Forecast) -> list[tuple[str, str]]:
             f"{stored}{forecast.encoding}, {forecast.peak_disk_bytes / 1e6:,.0f} MB at the peak",
         ),
     ]
+    rows += [("look at", sentence) for sentence in forecast.noticed]
     if forecast.bad_fraction:
         rows.append(("unusable", f"about {forecast.bad_fraction:.1%}, to be quarantined"))
     return rows
