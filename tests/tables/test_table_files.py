@@ -100,8 +100,9 @@ def test_one_split_says_nothing_and_several_say_which(tmp_path):
         (["data/a.parquet", "README.md"], True),
         (["a.tfrecord-00000-of-00001"], True),
         (["a.arrow"], True),
-        (["metadata.parquet", "x.jpg"], False),
-        (["metadata.parquet", "cat/x.jpg"], False),
+        (["metadata.parquet", "x.jpg"], True),  # ImageFolder
+        (["other.parquet", "x.jpg"], False),
+        (["other.parquet", "cat/x.jpg"], False),
         (["cat/x.jpg", "dog/y.jpg"], False),
         (["README.md"], False),
         ([], False),
