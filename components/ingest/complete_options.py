@@ -3,7 +3,7 @@
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators.generator import GENERATOR, open_generator
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.table_meaning import understand_rows
+from image_pipeline.components.ingest.table_meaning import understand_cells, understand_rows
 from image_pipeline.components.labels.kinds import MASKS
 from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES, Files
 from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
@@ -52,10 +52,10 @@ def _complete(images: str, options: IngestOptions, rows: TableRows | None) -> In
         options = _complete_generator(images, options)
     elif kind.is_table:
         rows = rows or TableRows(images, options.columns)
-        options = understand_rows(images, options, rows)
+        given = options = understand_rows(images, options, rows)
         rows = rows.joined(options)
         options = table_columns.complete_options(images, options, rows.with_places())
-        options = _join_box_classes(options)
+        options = _join_box_classes(understand_cells(images, given, options, rows))
         options = _map_splits(images, options, rows.tables)
     _check_label(options)
     _check_boxes(images, options)

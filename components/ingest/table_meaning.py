@@ -26,7 +26,7 @@ from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.rows import EmbeddedImage, Row
 from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.sources.understood import understood
-from image_pipeline.components.tables.box_order import read_order
+from image_pipeline.components.tables.box_order import read_cells_order, read_order
 from image_pipeline.components.tables.column_names import BOXES, usual_columns
 from image_pipeline.components.tables.drawn_masks import is_runs
 from image_pipeline.components.tables.joined_rows import (
@@ -294,6 +294,28 @@ def _find_box_rows(path: str, options: IngestOptions, rows: TableRows, first: Ro
     columns |= {"boxes": JOINED_BOXES, "image": image}
     update = {"box_rows": asked, "columns": columns, "boxes": BoxOptions.model_validate(boxes)}
     return options.model_copy(update=update)
+
+
+def understand_cells(
+    path: str, given: IngestOptions, options: IngestOptions, rows: TableRows
+) -> IngestOptions:
+    """The options with the order of boxes' numbers, if it is not said, and not the usual one.
+
+    Args:
+      path: of the table.
+      given: the options before its columns were named.
+      options: the options since.
+      rows: the table's, an image each.
+    """
+    is_said = given.boxes is not None and "format" in given.boxes.model_fields_set
+    if options.boxes is None or is_said or options.boxes.format != "xywh":
+        return options
+    judged = read_cells_order(path, options, rows)
+    if judged is None:
+        return options
+    understood(f"{os.path.basename(path)}: {judged.words}")
+    boxes = options.boxes.model_copy(update={"format": judged.format})
+    return options.model_copy(update={"boxes": boxes})
 
 
 _RUN_NAMES = ("encodedpixels", "rle", "runlengths", "runlength", "rlemask", "maskrle")

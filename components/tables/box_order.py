@@ -9,6 +9,7 @@ from typing import Any
 from PIL import Image
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.labels.box_cells import StatedBoxes, read_boxes
 from image_pipeline.components.labels.boxes import Format
 from image_pipeline.components.sources.folder import Folder, locate
 from image_pipeline.components.sources.options import BoxRowOptions, TableOptions
@@ -18,6 +19,7 @@ from image_pipeline.components.tables.joined_rows import as_number, read_numbers
 
 _MOST_SIZES = 200  # images whose headers are read
 _MOST_BYTES = 2**18  # of a file, for its size
+_MOST_KEPT = 100_000  # boxes by which an unusual order is told
 _MISFITS = 0.02  # of the boxes may be wrong by any reading
 _SLACK_PX = 1.0  # by which a box may stick out: 1-based corners do
 _SLACK_SHARE = 1e-3
@@ -102,6 +104,43 @@ def _list_boxes(
             yield numbers, (sides[0], sides[1]) if are_sides else None
         else:
             yield numbers, sizes.of(row.cells.get(image))
+
+
+def read_cells_order(
+    path: str, options: TableOptions, rows: Iterable[tuple[int, Any]]
+) -> Judged | None:
+    """What the numbers of boxes in cells are, where most do not fit COCO's order, the usual one.
+
+    Returns:
+      None if they fit it, or say themselves what they are.
+
+    Raises:
+      UserError: if they fit neither it nor another order, or shares that may be of two.
+    """
+    column, image = options.columns["boxes"], options.columns.get("image")
+    sizes, boxes = ImageSizes(path, options), list[Sized]()
+    usual, shares, fractions, count = 0, 0, 0, 0
+    for _, row in rows:
+        cell = row.cells.get(column)
+        if isinstance(cell, StatedBoxes):
+            return None
+        try:
+            found = [] if row.problem else read_boxes(cell)[1]
+        except ValueError:
+            continue  # Its own row's problem.
+        size = sizes.of(row.cells.get(image)) if found else None
+        for box in found:
+            count += 1
+            a, b, c, d = box.numbers
+            usual += size is None or (_is_in(a + c, size[0]) and _is_in(b + d, size[1]))
+            shares += max(box.numbers) <= 1
+            fractions += any(number % 1 for number in box.numbers)
+            if len(boxes) < _MOST_KEPT:
+                boxes.append((box.numbers, size))
+    are_shares = count > 0 and shares == count and fractions > 0
+    if not are_shares and usual >= count * (1 - _MISFITS):
+        return None
+    return judge_order(path, boxes, None, str(column))
 
 
 class ImageSizes:

@@ -120,6 +120,33 @@ def test_what_corners_are_is_proved_or_asked(tmp_path):
     assert understand(table).options.boxes.format == "xywh"
 
 
+@pytest.mark.parametrize(
+    ("scale", "format_"), [((1, 1), "xyxy"), ((40, 30), None)], ids=["pixels", "shares"]
+)
+def test_boxes_in_cells_are_not_read_in_another_order_than_theirs(tmp_path, scale, format_):
+    draw_images(tmp_path, _NAMES[:4])
+    cells: dict[str, list[object]] = {}
+    for path, name, *box in _BOXES:
+        sides = [x / s for x, s in zip(box, scale * 2, strict=True)]
+        cells.setdefault(path, []).append([*sides, name])
+    lines = [json.dumps({"path": path, "boxes": own}) for path, own in cells.items()]
+    (tmp_path / "t.jsonl").write_text("\n".join(lines))
+    if format_ is None:
+        with pytest.raises(UserError, match=r"set ingest.boxes.format=rel_xyxy; .*=rel_xywh\."):
+            understand(tmp_path / "t.jsonl")
+        format_ = "rel_xyxy"
+        listing = understand(tmp_path / "t.jsonl", boxes={"format": format_})
+    else:
+        listing = understand(tmp_path / "t.jsonl")
+        assert listing.options.understood == (
+            "t.jsonl: boxes are left, top, right and bottom in pixels, by 6 boxes, since as widths "
+            "and heights most would stick out (ingest.boxes.format)",
+        )
+    assert listing.options.boxes.format == format_
+    again = understand(tmp_path / "t.jsonl", **listing.options.model_dump())
+    assert again.options == listing.options
+
+
 def test_names_that_the_numbers_belie_are_refused(tmp_path):
     draw_images(tmp_path, _NAMES[:2])
     header = ["path", "class", "xmin", "ymin", "xmax", "ymax"]
