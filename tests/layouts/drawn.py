@@ -53,7 +53,8 @@ def splits_of(listing: Listing) -> dict[str, str | None]:
 def column_of(listing: Listing, name: str) -> dict[str, Any]:
     """A further column of each image, by its path."""
     at = order_names(listing.options.further_types).index(name)
-    return {ref.path: ref.annotations.further[at] for ref in listing.refs() if ref.annotations}
+    refs = (ref for ref in listing.refs() if ref.problem is None and ref.annotations is not None)
+    return {ref.path: ref.annotations.further[at] for ref in refs}
 
 
 def boxes_of(listing: Listing) -> dict[str, list[tuple[Any, ...]]]:
