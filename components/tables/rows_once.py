@@ -1,7 +1,7 @@
 """The rows of tables, read once however often they are asked for."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from image_pipeline.components.sources.file_names import name_tables
@@ -22,16 +22,17 @@ from image_pipeline.components.tables.joined_rows import join_rows, needs_joinin
 class TableRows:
     """The rows of a table, or of all tables of a pattern or a data set."""
 
-    def __init__(self, path: str, columns: Asked):
+    def __init__(self, path: str, columns: Asked, rows: Iterable[tuple[int, Row]] | None = None):
         """Reads nothing yet.
 
         Args:
           path: of the table, or a pattern of one a split.
           columns: what is known of the columns, by what they are; of arrays, it decides which are
             read, and how.
+          rows: what stands for the tables' own, each with the number of its table.
         """
         self._path, self._columns = path, dict(columns)
-        self._rows = Spool(self._read())
+        self._rows = Spool(self._read() if rows is None else rows)
         self._joined: tuple[Any, TableRows] | None = None
 
     @functools.cached_property
@@ -61,11 +62,11 @@ class TableRows:
         wanted: tuple[Any, ...] = (options.box_rows, options.run_lengths, options.label_columns)
         wanted += (options.path_ending, options.root_dir, options.columns, options.column_types)
         if self._joined is None or self._joined[0] != wanted:
-            joined = TableRows(self._path, self._columns)
-            joined.tables = self.tables
             folder = kind_of(self._path).folder(self._path)
             root = locate(folder, options.root_dir) if options.root_dir else folder
-            joined._rows = Spool(join_rows(self, options, root))
+            rows = join_rows(self, options, root)
+            joined = TableRows(self._path, self._columns, rows)
+            joined.tables = self.tables
             self._joined = wanted, joined
         return self._joined[1]
 
