@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import io
+import itertools
 import os
 import zlib
 from collections.abc import Callable, Iterator
@@ -31,7 +32,11 @@ _LENGTH_ZEROS, _ZEROS_AT = 5, 3
 _SMALL_BYTES = 2**15  # a record of no more is read whole: one call costs less than several
 _PAGE_BYTES = 2**12
 _BLOCK_BYTES = 2**20
+_UNREADABLE = (OSError, EOFError, zlib.error)  # what is raised within what is packed, or far away
 _CUT = f"the file ends within it; {LOST}"
+
+_Read = Callable[[int, int], bytes]
+"""Reads so many bytes, or fewer at the end of the file, from a place on."""
 
 
 class Frame(NamedTuple):
@@ -66,20 +71,26 @@ def find_packing(path: str) -> str:
 def list_frames(path: str) -> Iterator[Frame]:
     """The records of a file in their order, without reading what of them is not looked at.
 
-    In a plain file on this machine a damaged header costs what is up to the next good one;
-    elsewhere it costs the rest of the file.
+    A damaged header costs what is up to the next good one.
     """
-    packing = find_packing(path)
-    if packing:
-        file = open_packed(path, packing, files.stat_file(path)[1])
-        unpacked: Any = io.BufferedReader(ReadAt(lambda at, most: file.pread(most, at)), 2**16)
-        yield from _stream(unpacked, file.pread)
-    elif not files.is_local(path):
-        with files.open_input(path) as file:
-            yield from _stream(file)
-    else:
+    if packing := find_packing(path):
+        packed = open_packed(path, packing, files.stat_file(path)[1])
+        unpacked = io.BufferedReader(ReadAt(lambda at, most: packed.pread(most, at)), 2**16)
+        yield from _walk(_read_at(unpacked), _BLOCK_BYTES, _UNREADABLE)
+    elif files.is_local(path):
         with open(path, "rb", buffering=0) as file:
-            yield from _walk(file.fileno())
+            yield from _walk(functools.partial(os.pread, file.fileno()), _SMALL_BYTES)
+    else:
+        with files.open_input(path) as file:
+            yield from _walk(_read_at(file), _MOST_BYTES, _UNREADABLE)
+
+
+def _read_at(file: BinaryIO) -> _Read:
+    def read(size: int, at: int) -> bytes:
+        file.seek(at)
+        return file.read(size)
+
+    return read
 
 
 def check_data(frame: Frame) -> bool:
@@ -97,8 +108,8 @@ class _Pages:
     process.
     """
 
-    def __init__(self, read: Callable[[int, int], bytes]):
-        """Takes what reads so many bytes from a place on; positions are the file's."""
+    def __init__(self, read: _Read):
+        """Positions are the file's."""
         self._read, self._at, self._page = read, -1, b""
 
     def __getitem__(self, key: int | slice) -> Any:
@@ -119,62 +130,43 @@ def _read_length(header: bytes) -> int:
     return length
 
 
-def _walk(file: int) -> Iterator[Frame]:
-    at, number, size = 0, 0, os.fstat(file).st_size
-    while at < size:
-        number += 1
+def _walk(
+    read: _Read, whole_bytes: int, unreadable: tuple[type[Exception], ...] = ()
+) -> Iterator[Frame]:
+    """The records; those of no more than `whole_bytes` are read as a whole."""
+    at = 0
+    for number in itertools.count(1):
         start = at + HEADER_BYTES
         try:
-            length = _read_length(os.pread(file, HEADER_BYTES, at))
-        except CorruptRecord as error:
-            yield Frame(number, start, 0, b"", 0, error.problem if start < size else _CUT)
-            at = _find_header(file, at + 1, size)
-            continue
-        at = start + length + FOOTER_BYTES
-        if at > size:
-            yield Frame(number, start, length, b"", 0, _CUT)
-        elif length > _SMALL_BYTES:
-            yield Frame(number, start, length, _Pages(functools.partial(os.pread, file)), start)
-        else:
-            yield Frame(number, start, length, os.pread(file, at - start, start), 0)
+            if not (header := read(HEADER_BYTES, at)):
+                return
+            try:
+                length = _read_length(header)
+            except CorruptRecord as error:
+                at = _find_header(read, at + 1)
+                problem = _CUT if len(header) < HEADER_BYTES else error.problem
+                yield Frame(number, start, 0, b"", 0, problem)
+                continue
+            at = start + length + FOOTER_BYTES
+            first = start if length <= whole_bytes else at - FOOTER_BYTES
+            data = read(at - first, first)
+        except unreadable as error:
+            yield Frame(number, start, 0, b"", 0, f"{error}; {LOST}")
+            return
+        cut = _CUT if len(data) < at - first else None
+        buffer, place = (data, 0) if first == start else (_Pages(read), start)
+        yield Frame(number, start, length, buffer, place, cut)
 
 
-def _find_header(file: int, at: int, size: int) -> int:
+def _find_header(read: _Read, at: int) -> int:
     """Where the next good header begins; the end if there is none."""
-    while at < size:
-        block = os.pread(file, _BLOCK_BYTES, at)
+    while block := read(_BLOCK_BYTES, at):
         for start in _may_begin(np.frombuffer(block, np.uint8)).tolist():
             with contextlib.suppress(CorruptRecord):
                 read_length(block[start : start + HEADER_BYTES])
                 return at + start
         at += max(1, len(block) - HEADER_BYTES)
-    return size
-
-
-def _stream(file: BinaryIO, pread: Callable[[int, int], bytes] | None = None) -> Iterator[Frame]:
-    """The records of what is read on; of large ones only what is looked at, by `pread`."""
-    start, number = HEADER_BYTES, 0
-    buffer: Any
-    while True:
-        number += 1
-        try:
-            header = file.read(HEADER_BYTES)
-            if not header:
-                return
-            length = _read_length(header)
-            if pread is not None and length > _BLOCK_BYTES:
-                file.seek(start + length)
-                is_cut = len(file.read(FOOTER_BYTES)) < FOOTER_BYTES
-                buffer, at = _Pages(pread), start
-            else:
-                data = file.read(length + FOOTER_BYTES)
-                is_cut, buffer, at = len(data) < length + FOOTER_BYTES, data, 0
-        except (CorruptRecord, OSError, EOFError, zlib.error) as error:
-            problem = f"{error}; {LOST}"
-            yield Frame(number, start, 0, b"", 0, problem)
-            return
-        yield Frame(number, start, length, buffer, at, _CUT if is_cut else None)
-        start += length + FOOTER_BYTES + HEADER_BYTES
+    return at
 
 
 def _may_begin(block: np.ndarray) -> np.ndarray:

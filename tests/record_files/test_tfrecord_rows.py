@@ -154,14 +154,15 @@ def test_boxes_that_no_record_has_are_no_column(tmp_path):
         _open(tmp_path / "a.tfrecord", columns={"boxes": "image/object/bbox"})
 
 
-def test_a_damaged_record_is_named_and_the_rest_goes_on(tmp_path):
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zlib.compress])
+def test_a_damaged_record_is_named_and_the_rest_goes_on(tmp_path, pack):
     path = tmp_path / "a.tfrecord"
     starts = write_tfrecord(path, map(_example, range(COUNT)))
     data = bytearray(path.read_bytes())
     data[starts[20] + 200] ^= 1  # in the image
     data[starts[25]] ^= 1  # in the length
     data[starts[39] - 1] ^= 1  # in the checksum of the one before
-    path.write_bytes(data)
+    path.write_bytes(pack(bytes(data)))
     found = _read(path)
     bad = {"20.png", "38.png"}
     assert {n: d for n, d in found.items() if n in EXPECTED and n not in bad} == {
