@@ -135,36 +135,35 @@ class ChunkReader:
         for corner in list_corners(self._shape, self._chunk, start, stop):
             found = None if corner in self._checked else self._chunks.find(corner)
             if found is not None:
-                self._check_chunk(*found)
+                self._unpack(*found)
             self._checked.add(corner)
-
-    def _check_chunk(self, offset: int, size: int, skipped_filters: int) -> None:
-        if size > self._chunk_bytes + _MOST_ADDED_BYTES:
-            message = f"a chunk of {self._item.name!r} has {size:,} bytes, packed"
-            raise BadImage(CORRUPT, f"{message}, where {self._chunk_bytes:,} are all its values")
-        if DEFLATE not in self._filters:
-            return
-        data = self._source.read(offset, size)
-        for place, code in reversed(list(enumerate(self._filters))):
-            if code == _FLETCHER32 and not skipped_filters & 1 << place:
-                data = data[:-_FLETCHER32_BYTES]
-            elif code == DEFLATE and not skipped_filters & 1 << place:
-                self._inflate(data)
-                return
 
     def _read_chunk(self, corner: tuple[int, ...]) -> np.ndarray:
         """A whole chunk; those that were never written have the value that stands for that."""
         found = self._chunks.find(corner)
         if found is None:
             return np.full(self._chunk, self._fill, self._dtype)
-        offset, size, skipped_filters = found
-        data = self._source.read(offset, size)
-        for place, code in reversed(list(enumerate(self._filters))):
-            if not skipped_filters & 1 << place:
-                data = self._inflate(data) if code == DEFLATE else self._unshuffle(data)
+        data = self._unpack(*found)
         if len(data) != self._chunk_bytes:
             raise BadImage(CORRUPT, f"a chunk of {self._item.name!r} has {len(data)} bytes")
         return np.frombuffer(data, self._dtype).reshape(self._chunk)
+
+    def _unpack(self, offset: int, size: int, skipped_filters: int) -> bytes:
+        """A chunk's bytes without those filters that are known; HDF5 undoes others."""
+        if size > self._chunk_bytes + _MOST_ADDED_BYTES:
+            message = f"a chunk of {self._item.name!r} has {size:,} bytes, packed"
+            raise BadImage(CORRUPT, f"{message}, where {self._chunk_bytes:,} are all its values")
+        data = self._source.read(offset, size)
+        for place, code in reversed(list(enumerate(self._filters))):
+            if skipped_filters & 1 << place:
+                continue
+            if code == _FLETCHER32:
+                data = data[:-_FLETCHER32_BYTES]
+            elif code == DEFLATE:
+                data = self._inflate(data)
+            elif code == SHUFFLE:
+                data = self._unshuffle(data)
+        return data
 
     @functools.cached_property
     def _fill(self) -> Any:
