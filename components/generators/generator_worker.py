@@ -74,7 +74,9 @@ def watch_parent(link: socket.socket, parent: int) -> None:
 
     A generator that is suspended is closed by then: what it yields next cannot be sent.
     """
-    while os.getppid() == parent and not select.select([link], [], [], _LOOK_S)[0]:
+    heard = select.poll()  # Its number may be larger than `select` takes.
+    heard.register(link, select.POLLIN)
+    while os.getppid() == parent and not heard.poll(1e3 * _LOOK_S):
         pass
     time.sleep(_GRACE_S)
     end_group()
