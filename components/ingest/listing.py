@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from image_pipeline.components.function_version import images_version
 from image_pipeline.components.generators.generator import SHARDS_AT_ONCE
 from image_pipeline.components.ingest.bits import find_lost_bits
-from image_pipeline.components.ingest.layout import Tally, understand
+from image_pipeline.components.ingest.counted_folders import Tally
+from image_pipeline.components.ingest.layout import understand
 from image_pipeline.components.ingest.open_source import open_complete
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import names_of

@@ -15,7 +15,7 @@ from typing import Any
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.layout import FIRST_FOLDER, choose_eval, share_splits
+from image_pipeline.components.ingest.folder_meaning import FIRST_FOLDER, choose_eval, share_splits
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.labels.boxes import BoxOptions
 from image_pipeline.components.labels.masks import MaskOptions

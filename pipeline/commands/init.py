@@ -105,7 +105,7 @@ def _name_program() -> str:
 def _read(images_dir: str, given: Any, yes: bool) -> tuple[str, Any, Any, list[Any]]:
     """What is given, or the part of it that is meant: its name, layout, source and references."""
     from image_pipeline.components import files
-    from image_pipeline.components.ingest.layout import UnclearLayout
+    from image_pipeline.components.ingest.folder_meaning import UnclearLayout
     from image_pipeline.components.sources.source_kinds import kind_of
 
     if kind_of(images_dir).has_rows:
@@ -136,7 +136,7 @@ def _read_folder(
 ) -> tuple[str, Any, Any, list[Any]]:
     from image_pipeline.components import files
     from image_pipeline.components.errors import UserError
-    from image_pipeline.components.ingest.layout import list_images_of
+    from image_pipeline.components.ingest.counted_folders import list_images_of
     from image_pipeline.components.ingest.open_source import open_source
     from image_pipeline.components.sources.folder import FOLDER
     from image_pipeline.components.sources.source_kinds import kind_of

@@ -6,14 +6,13 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from image_pipeline.components.ingest.layout import (
+from image_pipeline.components.ingest.counted_folders import Tally, list_images_of
+from image_pipeline.components.ingest.folder_meaning import (
     NO_CLASSES,
     Meaning,
-    Tally,
     choose_eval,
     find_meaning,
     find_split_folders,
-    list_images_of,
 )
 from image_pipeline.components.ingest.masks import ENDINGS, Masks
 from image_pipeline.components.sources.options import GeneratorOptions, VideoOptions
