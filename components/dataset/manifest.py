@@ -32,7 +32,8 @@ FORMAT_VERSION = 1
 _CHECKSUM = "manifest_sha256"
 _Level = Annotated[int, pydantic.Field(ge=0, le=255)]
 # A gray level or a colour of a mask's class.
-_Shown = _Level | Annotated[str, pydantic.Field(pattern="^#[0-9a-fA-F]{6}$")]
+_MaskLevel = Annotated[int, pydantic.Field(ge=0, le=65_535)]
+_Shown = _MaskLevel | Annotated[str, pydantic.Field(pattern="^#[0-9a-fA-F]{6}$")]
 _WAY_OUT = "restore it from a copy, or run ingest again"
 # The keys of manifests from before there was a checksum: one without it may have no others.
 _UNSEALED = {

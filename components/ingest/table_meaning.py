@@ -28,7 +28,7 @@ from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.sources.understood import understood
 from image_pipeline.components.tables.box_order import read_cells_order, read_order
 from image_pipeline.components.tables.column_names import BOXES, usual_columns
-from image_pipeline.components.tables.drawn_masks import is_runs
+from image_pipeline.components.tables.drawn_masks import NO_SEGMENT, drawn_classes, is_runs
 from image_pipeline.components.tables.joined_rows import (
     JOINED_BOXES,
     LABEL,
@@ -116,7 +116,10 @@ def understand_rows(path: str, options: IngestOptions, rows: TableRows) -> Inges
     first = next((row for _, row in rows if not row.problem), None)
     if first is None:
         return options
-    if any(isinstance(cell, EmbeddedImage) for cell in first.cells.values()):
+    drawn = _find_drawn(rows)
+    if drawn is not None:
+        options = _name_drawn_classes(path, options, rows, first, drawn)
+    elif any(isinstance(cell, EmbeddedImage) for cell in first.cells.values()):
         return _find_split(path, options, rows, first)
     options = _find_images(path, options, rows, first)
     if usual_columns(list(first.cells), options.columns).get("image") not in first.cells:
@@ -350,6 +353,41 @@ def _find_run_lengths(
         "masks": masks,
     }
     return options.model_copy(update=update)
+
+
+def _find_drawn(rows: TableRows) -> str | None:
+    """The column of masks that are drawn of segments; not every image has one."""
+    cells = (cell for _, row in _some(rows) for cell in row.cells.items())
+    return next((name for name, cell in cells if drawn_classes(cell) is not None), None)
+
+
+def _name_drawn_classes(
+    path: str, options: IngestOptions, rows: TableRows, first: Row, column: str
+) -> IngestOptions:
+    """The columns of images and of masks drawn of segments, and the classes of all tables."""
+    if options.columns.get("mask", column) != column:
+        return options
+    image = usual_columns([name for name in first.cells if name != column], options.columns)
+    columns = {**options.columns, "image": image["image"], "mask": column}
+    options = options.model_copy(update={"columns": columns})
+    masks = MaskOptions() if options.masks is None else options.masks
+    if masks.classes is not None:
+        return options
+    classes: dict[str, tuple[int, ...]] = {}
+    for place, row in rows.with_places():
+        for name, levels in (drawn_classes(row.cells.get(column)) or {}).items():
+            others = {level for other in classes if other != name for level in classes[other]}
+            if classes.setdefault(name, levels) != levels or others & {*levels}:
+                raise UserError(
+                    f"{place}: the category {name!r} has the id {levels[0]}, which is otherwise in "
+                    "another file; give all files the same categories, or ingest each by itself."
+                )
+    understood(
+        f"{os.path.basename(path.rstrip('/'))}: masks of categories, drawn of panoptic segments; "
+        f"classes: {', '.join(classes)}; pixels of no segment are of none"
+    )
+    update = {"classes": classes, "ignored": (NO_SEGMENT,)}
+    return options.model_copy(update={"masks": masks.model_copy(update=update)})
 
 
 def _find_names(path: str, rows: TableRows, column: str) -> tuple[str, dict[str, str]] | None:

@@ -30,14 +30,16 @@ def _find_files(folder: str) -> list[tuple[str, str]]:
 
 
 def _choose(found: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Those of boxes, where a folder has others, too, such as captions and keypoints."""
-    boxes = [(below, name) for below, name in found if name.lower().startswith("instances")]
-    return boxes or list(found)
+    """Those of boxes, or else of segments, where a folder has others, too, such as captions."""
+    for named in ("instances", "panoptic"):
+        if chosen := [(below, name) for below, name in found if name.lower().startswith(named)]:
+            return chosen
+    return list(found)
 
 
 def read_coco_folder(folder: str, columns: Asked) -> Iterator[Row]:
     """Reads each file's rows: an image, its boxes, and the split that its file or folder names."""
-    number, splits = 0, []
+    number, splits, are_masks = 0, [], False
     for below, name in _find_files(folder):
         parts = [name.rpartition(".")[0], *below.split("/")]
         split = next((s for part in parts if (s := split_named(part))), None)
@@ -52,9 +54,11 @@ def read_coco_folder(folder: str, columns: Asked) -> Iterator[Row]:
             if isinstance(path := cells.get("file_name"), str) and path:
                 cells["file_name"] = os.path.abspath(os.path.join(place, path.replace("\\", "/")))
             splits.append(split)
+            are_masks |= "mask" in cells
             yield Row(number, cells | ({"split": split} if split else {}))
     told = count_splits(splits)
-    understood(f"COCO files: boxes of all of them{f'; splits: {told}' if told else ''}")
+    what = "masks" if are_masks else "boxes"
+    understood(f"COCO files: {what} of all of them{f'; splits: {told}' if told else ''}")
 
 
 def _find_images(folder: str, below: str, split: str | None, rows: Sequence[Row]) -> str:

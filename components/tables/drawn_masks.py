@@ -5,7 +5,7 @@ A reference to such a mask has what is said, not pixels; these are drawn where i
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import cv2
@@ -18,7 +18,9 @@ from image_pipeline.components.images.mask_file import BAD_MASK
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.components.sources.rows import EmbeddedImage, Location
 
-RUN_LENGTHS = "run_lengths"
+RUN_LENGTHS, SEGMENTS = "run_lengths", "segments"
+NO_SEGMENT = 65_535
+"""The level of pixels that are of no segment; others have their category's id."""
 _HEAD_BYTES = 2**18  # of an image, for its size
 _MOST_BYTES = 2**24  # of a mask, once it is drawn
 
@@ -47,6 +49,48 @@ def read_runs(ref: ImageRef, most_bytes: int) -> bytes:
                 raise BadImage(BAD_MASK, f"has the run {start} {length}, outside of {size} pixels")
             mask[start - 1 : start - 1 + length] = class_id
     pixels = np.ascontiguousarray(mask.reshape(width, height).T)
+    return cv2.imencode(".png", pixels)[1].tobytes()[:most_bytes]
+
+
+def refer_to_segments(
+    path: str, segments: Mapping[int, int], classes: Mapping[str, Sequence[int]], modified_ns: int
+) -> EmbeddedImage:
+    """A mask of COCO's panoptic segments, each pixel's as a colour of a PNG.
+
+    Args:
+      path: of the PNG, whose red + 256 green + 65536 blue is a segment's id; 0 is none.
+      segments: the level that each segment's id is drawn with.
+      classes: the levels of each class, for `drawn_classes`; none if another mask tells them.
+      modified_ns: when the PNG was changed.
+    """
+    said = json.dumps([classes, list(segments.items())])
+    return EmbeddedImage(Location(path, SEGMENTS, 0, 1, said), _MOST_BYTES, modified_ns)
+
+
+def drawn_classes(cell: Any) -> dict[str, tuple[int, ...]] | None:
+    """The levels of each class of masks by segments, if it tells them; None of any other cell."""
+    if not isinstance(cell, EmbeddedImage) or cell.location.kind != SEGMENTS:
+        return None
+    classes: dict[str, list[int]] = json.loads(cell.location.inside)[0]
+    return {name: tuple(levels) for name, levels in classes.items()}
+
+
+def read_segments(ref: ImageRef, most_bytes: int) -> bytes:
+    """The PNG of a mask by segments; raises BadImage if a colour is none of its segments."""
+    assert ref.location is not None
+    data = np.frombuffer(files.read_file(ref.location.file, 0, most_bytes), np.uint8)
+    colors = cv2.imdecode(data, cv2.IMREAD_UNCHANGED) if len(data) else None
+    if colors is None or colors.dtype != np.uint8 or colors.ndim != 3 or colors.shape[2] != 3:
+        raise BadImage(BAD_MASK, f"{ref.location.file} is no PNG of 8-bit colours, as segments are")
+    blue, green, red = (colors[:, :, channel].astype(np.int32) for channel in range(3))
+    ids, places = np.unique(red + 256 * green + 65536 * blue, return_inverse=True)
+    levels = {0: NO_SEGMENT, **dict(json.loads(ref.location.inside)[1])}
+    if unknown := [id_ for id_ in ids.tolist() if id_ not in levels]:
+        raise BadImage(
+            BAD_MASK, f"has the segment {unknown[0]}, which its annotation does not list"
+        )
+    drawn = np.array([levels[id_] for id_ in ids.tolist()], np.uint16)
+    pixels = drawn[places].reshape(colors.shape[:2])
     return cv2.imencode(".png", pixels)[1].tobytes()[:most_bytes]
 
 

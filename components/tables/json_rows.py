@@ -17,6 +17,8 @@ from image_pipeline.components.messages import show
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.rows import MOST_COLUMNS, Row, TableError
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, read_head
+from image_pipeline.components.tables.drawn_masks import SEGMENTS, read_segments
+from image_pipeline.components.tables.panoptic import is_panoptic, read_panoptic
 from image_pipeline.components.tables.text_rows import as_text, open_lines
 
 _MOST_PX = 2**31  # of a side: more is no size
@@ -53,7 +55,7 @@ def _read_json(path: str, columns: Asked) -> Iterator[Row]:
     except ValueError as error:
         raise TableError(getattr(error, "lineno", 1), f"it is no JSON ({error}).") from error
     if isinstance(found, dict):
-        rows = read_coco(found)
+        rows = read_coco(found, path)
     elif isinstance(found, list):
         rows = found
     else:
@@ -84,15 +86,17 @@ def _without_outlines(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return read
 
 
-def read_coco(content: Mapping[str, Any]) -> list[dict[str, Any]]:
+def read_coco(content: Mapping[str, Any], path: str = "") -> list[dict[str, Any]]:
     """Joins images, annotations and categories.
 
     Args:
       content: the whole file.
+      path: of the file.
 
     Returns:
       A row an image, in the order of the file: `file_name`, `image_id` and `boxes`, see
-      `box_cells.read_boxes`. The first one also tells all classes, in the order of their ids.
+      `box_cells.read_boxes`. The first one also tells all classes, in the order of their ids. Of
+      panoptic annotations, see `read_panoptic`.
 
     Raises:
       TableError: if it is none, or an annotation is of an image that is not listed, or of two.
@@ -100,13 +104,6 @@ def read_coco(content: Mapping[str, Any]) -> list[dict[str, Any]]:
     images, annotations, categories = (
         _list_objects(content, key) for key in ("images", "annotations", "categories")
     )
-    if any("segments_info" in each for each in annotations[:1]):
-        raise TableError(
-            1,
-            "it is a COCO file of panoptic segments, which are not read; make masks of categories "
-            "of them, as panopticapi's panoptic2semantic_segmentation.py does, and give the images "
-            "with those as ingest.masks says.",
-        )
     names = {each.get("id"): _name_of(each) for each in sorted(categories, key=_id_of)}
     boxes: dict[Any, list[dict[str, Any]]] = collections.defaultdict(list)
     for each in annotations:
@@ -114,6 +111,8 @@ def read_coco(content: Mapping[str, Any]) -> list[dict[str, Any]]:
         box = {"bbox": each.get("bbox"), "iscrowd": each.get("iscrowd", 0)}
         boxes[each.get("image_id")].append(box | {"category": names.get(category, category)})
     _check_ids(collections.Counter(each.get("id") for each in images), boxes)
+    if is_panoptic(annotations):
+        return read_panoptic(path, images, annotations, names)
     rows: list[dict[str, Any]] = []
     for each in images:
         sides = [each.get("width"), each.get("height")]
@@ -179,5 +178,6 @@ COCO = SourceKind(
     endings=(".json",),
     recognise=_holds_object,
     rows=_read_json,
+    locations={SEGMENTS: read_segments},
 )
 JSON = SourceKind(name="a table", endings=(".json",), rows=_read_json)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.sources.source_kinds import kind_of, read_location
 from tests.drawings import draw, encode_png
 from tests.ingest_runs import ingest
@@ -175,15 +176,89 @@ def test_coco_files_of_several_splits(tmp_path):
     assert listing.options.boxes.classes == ("pets", "cat", "dog")
 
 
-def test_panoptic_segments_are_refused_with_a_way(tmp_path):
-    draw_images(tmp_path / "images", ["0.png"])
+def _write_panoptic(folder, split, categories, segments, file="panoptic_{}.json"):
+    """Three images, the last without segments; segment 263 is a square, 9 a stripe, 0 the rest."""
+    (folder / split).mkdir(parents=True)
+    for number in range(3):
+        pixels = draw(number + 10 * len(split), height=30, width=40)
+        (folder / split / f"{number}.png").write_bytes(encode_png(pixels))
+    colors = np.zeros((30, 40, 3), np.uint8)
+    colors[5:20, 5:20], colors[20:] = (7, 1, 0), (9, 0, 0)
+    path = folder / "annotations" / f"panoptic_{split}" / "0.png"
+    path.parent.mkdir(parents=True)
+    for number in range(2):
+        path.with_name(f"{number}.png").write_bytes(encode_png(colors))
     content = {
-        "images": [],
-        "annotations": [{"image_id": 0, "segments_info": []}],
-        "categories": [],
+        "images": [{"id": n, "file_name": f"{n}.png"} for n in range(3)],
+        "annotations": [
+            {
+                "image_id": number,
+                "file_name": f"{number}.png",
+                "segments_info": [{"id": i, "category_id": c} for i, c in segments],
+            }
+            for number in range(2)
+        ],
+        "categories": [{"id": id_, "name": name} for name, id_ in categories.items()],
     }
-    (tmp_path / "panoptic.json").write_text(json.dumps(content))
-    with pytest.raises(UserError, match=r"panoptic2semantic_segmentation.py"):
+    (folder / "annotations" / file.format(split)).write_text(json.dumps(content))
+
+
+_CATEGORIES = {"sky": 300, "cat": 0}
+
+
+def test_panoptic_segments_are_masks_of_categories(tmp_path):
+    root = tmp_path / "data"
+    for split in ("train", "val"):
+        _write_panoptic(root, split, _CATEGORIES, [(263, 0), (9, 300)])
+    listing = understand(root)
+    assert listing.options.masks.classes == {"cat": (0,), "sky": (300,)}
+    refs = list(listing.refs())
+    assert [ref.path.split("/")[-2:] for ref in refs[:4:3]] == [
+        ["train", "0.png"],
+        ["val", "0.png"],
+    ]
+    assert [ref.mask is None for ref in refs] == [False, False, True] * 2
+    read = cv2.imdecode(np.frombuffer(read_location(refs[0].mask, 10**6), np.uint8), -1)
+    expected = np.full((30, 40), 65535)
+    expected[5:20, 5:20], expected[20:] = 0, 300
+    np.testing.assert_array_equal(read, expected)
+    manifest = ingest(
+        root,
+        tmp_path / "out",
+        prepare={"encoding": "png"},
+        max_bad_fraction=0.5,
+    )
+    assert {name: split.mask_pixels for name, split in manifest.splits.items()} == {
+        name: {"0": 2 * 225, "1": 2 * 400, "255": 2 * 575} for name in ("train", "eval")
+    }
+    assert manifest.books.quarantine_reasons == {"no_mask": 2}
+
+
+def test_a_segment_that_is_not_listed_is_quarantined(tmp_path):
+    _write_panoptic(tmp_path / "data", "train", _CATEGORIES, [(263, 0)])
+    file = tmp_path / "data" / "annotations" / "panoptic_train.json"
+    ref = next(iter(understand(file).refs()))
+    with pytest.raises(BadImage, match=r"has the segment 9, which its annotation does not list"):
+        read_location(ref.mask, 10**6)
+
+
+@pytest.mark.parametrize(
+    ("categories", "segments", "message"),
+    [
+        ({"cat": 65535}, [], r"ids of categories must be whole numbers below 65,535, got 65535"),
+        (_CATEGORIES, [(263, 7)], r"has a segment that is none, .*'category_id' of a category"),
+    ],
+)
+def test_panoptic_files_that_are_wrong_are_refused(tmp_path, categories, segments, message):
+    _write_panoptic(tmp_path, "train", categories, segments)
+    with pytest.raises(UserError, match=message):
+        understand(tmp_path / "annotations" / "panoptic_train.json")
+
+
+def test_categories_that_differ_between_files_are_refused(tmp_path):
+    _write_panoptic(tmp_path, "train", _CATEGORIES, [(263, 0), (9, 300)])
+    _write_panoptic(tmp_path, "val", {"dog": 0}, [(263, 0), (9, 0)])
+    with pytest.raises(UserError, match=r"the category 'dog' has the id 0, which is otherwise in"):
         understand(tmp_path)
 
 
