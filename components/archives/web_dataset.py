@@ -139,5 +139,9 @@ def _plain(value: Any) -> Any:
 
 
 WEB_DATASET = SourceKind(
-    name="a WebDataset", endings=(_ENDING,), recognise=_is_web_dataset, rows=read_samples
+    name="a WebDataset",
+    endings=(_ENDING,),
+    recognise=_is_web_dataset,
+    fills_folders=True,
+    rows=read_samples,
 )

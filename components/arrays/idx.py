@@ -9,7 +9,7 @@ import os
 import re
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from image_pipeline.components.sources.understood import understood
 
 _NAMED = re.compile(r"(?P<set>.*?)[-_.]?images[-_.]idx3[-_.]ubyte(?P<gz>\.gz)?", re.IGNORECASE)
 _SPLITS = {"t10k": "test", "test": "test", "train": "train"}
+_SPLIT_WORD = re.compile("t10k|test|train", re.IGNORECASE)
 _MOST_BYTES = 2**32
 
 
@@ -34,19 +35,23 @@ def _find_pairs(folder: str) -> list[tuple[str, str, str | None]]:
         return []
     pairs = []
     for name in sorted(names):
-        if not (found := _NAMED.fullmatch(name)):
-            continue
-        labels = name.replace("images", "labels").replace("idx3", "idx1")
+        found = _NAMED.fullmatch(name)
+        if found is None or (found["gz"] and name.removesuffix(".gz") in names):
+            continue  # What is there unpacked, too, is read so.
+        plain = name.removesuffix(".gz").replace("images", "labels").replace("idx3", "idx1")
+        labels = next((each for each in (plain, f"{plain}.gz") if each in names), "")
         split = next((own for word, own in _SPLITS.items() if word in found["set"].lower()), None)
-        pairs.append((name, labels if labels in names else "", split))
+        pairs.append((name, labels, split))
     return sorted(pairs, key=lambda pair: (pair[2] != "train", pair[0]))
 
 
 def read_pairs(folder: str, columns: Asked) -> Iterator[Row]:
     """A row an image, with its label and its split; raises TableError if a file is damaged."""
+    pairs = _find_pairs(folder)
+    _check_one_set(folder, [images for images, _, _ in pairs])
     number = 0
     counts: dict[str, int] = {}
-    for images, labels, split in _find_pairs(folder):
+    for images, labels, split in pairs:
         path = os.path.join(folder, images)
         count, height, width = _read_shape(path, 3)
         said = _read_labels(os.path.join(folder, labels), count, labels) if labels else None
@@ -63,6 +68,17 @@ def read_pairs(folder: str, columns: Asked) -> Iterator[Row]:
         counts[split or images] = count
     told = ", ".join(f"{name} {count:,}" for name, count in counts.items())
     understood(f"IDX files: images with labels, {told}")
+
+
+def _check_one_set(folder: str, names: Sequence[str]) -> None:
+    """Refuses files of several sets, as EMNIST's are, whose labels mean different things."""
+    sets = {_SPLIT_WORD.sub("", _NAMED.sub(r"\g<set>", name)).strip("-_.") for name in names}
+    if len(sets) > 1:
+        raise TableError(
+            1,
+            f"the IDX files are of several sets, {', '.join(sorted(sets))}; move those of the one "
+            "that is meant to a folder of their own.",
+        )
 
 
 _KIND = "idx"

@@ -26,6 +26,7 @@ from image_pipeline.components.sources.file_names import (
     find_split,
     is_folder,
     list_splits,
+    split_named,
 )
 from image_pipeline.components.sources.references import ImageRef, Source
 from image_pipeline.components.sources.rows import Row, TableError
@@ -66,11 +67,50 @@ Reader = Callable[[ImageRef, int], bytes]
 _NONE: Asked = types.MappingProxyType({})
 _BESIDE = (".md", ".json", ".txt", ".yaml", ".py", "")  # what may lie beside a folder's tables
 _BELOW = "data"
+_MOST_BELOW = 3  # folders in each other that have nothing else
+_NOTES = (".md", ".pdf", ".html", ".zip", "")  # what may lie beside such a one
+_PARTS = ("images", "annotations", "labels", "jpegimages")  # of a data set
 
 
 def list_whole(images: str) -> Files:
-    """A folder whose rows are read as a whole."""
-    return [(images.rstrip("/"), None)]
+    """A folder whose rows are read as a whole.
+
+    Raises:
+      UserError: if it has annotations of several forms, which may say different things.
+    """
+    folder = _find_only(images)
+    names = [kind.name for kind in all_kinds() if kind.in_folder and kind.in_folder(folder)]
+    if len(names) > 1:
+        raise UserError(
+            f"{images!r} may be {' or '.join(names)}: it has the annotations of each, which may "
+            "say different things. Move those that are not meant out of it; or give the table or "
+            "COCO file that is meant as --images."
+        )
+    return [(folder, None)]
+
+
+def _find_only(folder: str) -> str:
+    """The folder itself, or the one in it that is all that it has, as a zip file unpacks."""
+    folder = folder.rstrip("/") or "/"
+    for _ in range(_MOST_BELOW):
+        below: list[str] = []
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.name[0] == "." or entry.name == "__MACOSX":
+                        continue
+                    if entry.is_dir():
+                        below.append(entry.name)
+                    elif ending_of(entry.name) not in _NOTES:
+                        return folder
+                    if len(below) > 1:
+                        return folder
+        except OSError:
+            return folder
+        if not below or split_named(below[0]) or below[0].lower() in _PARTS:
+            return folder
+        folder = f"{folder.rstrip('/')}/{below[0]}"
+    return folder
 
 
 def list_files(images: str) -> Files:
@@ -146,11 +186,15 @@ class SourceKind:
         if self.prefix and images.startswith(self.prefix):
             return True
         if self.in_folder is not None:
-            return is_folder(images) and self.in_folder(images)
+            return is_folder(images) and self.in_folder(_find_only(images))
         if self.endings and is_folder(images):
-            return self.fills_folders and any(map(self.matches, _list_folder(images)[:1]))
+            first = _list_folder(images)[:1] if self.fills_folders else []
+            return any(self.matches(each) and self._recognises(each) for each in first)
         if self.endings and not self.matches(images):
             return False
+        return self._recognises(images)
+
+    def _recognises(self, images: str) -> bool:
         return self.endings != () if self.recognise is None else self.recognise(images)
 
 

@@ -43,9 +43,16 @@ def find_first(folder: str, endings: tuple[str, ...], most_deep: int = _MOST_DEE
     return None
 
 
-@functools.lru_cache(maxsize=64)
 def images_by_stem(folder: str) -> dict[str, str]:
     """The names of the images in a folder, by what they are called without their endings."""
+    try:
+        return _list_images(folder, os.stat(folder).st_mtime_ns)
+    except OSError:
+        return {}
+
+
+@functools.lru_cache(maxsize=64)
+def _list_images(folder: str, modified_ns: int) -> dict[str, str]:
     try:
         with os.scandir(folder) as entries:
             names = sorted(each.name for each in entries)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.file_names import split_named
 from image_pipeline.components.sources.rows import Row
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, list_whole, read_rows
@@ -14,6 +15,8 @@ from image_pipeline.components.tables.annotated_folders import count_splits, rea
 _NAMED = re.compile(
     r"[^/]*coco[^/]*\.json|(_?annotations|instances|panoptic)[^/]*\.json", re.IGNORECASE
 )
+_KEYS = re.compile(rb'"(images|annotations|categories)"\s*:\s*\[\s*(\{|\])')
+_CHUNK = 2**17  # bytes at a file's beginning and end, by which it is told
 _LOOKED_FOR = 20  # images of a file, to find the folder that they are in
 
 
@@ -23,10 +26,24 @@ def _find_files(folder: str) -> list[tuple[str, str]]:
     for below, _, names in walk(folder, most_deep=1):
         for name in names:
             path = os.path.join(folder, below, name)
-            is_named = _NAMED.fullmatch(name) is not None
-            if is_named and read_head(path).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+            if not name.lower().endswith(".json"):
+                continue
+            is_object = read_head(path).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+            if is_object and (_NAMED.fullmatch(name) or _has_lists(path)):
                 found.append((below, name))
     return _choose(found)
+
+
+def _has_lists(path: str) -> bool:
+    """Whether a file, whatever it is called, has several of COCO's lists, as it begins or ends."""
+    try:
+        with open(path, "rb") as file:
+            both = file.read(_CHUNK)
+            file.seek(max(_CHUNK, os.path.getsize(path) - _CHUNK))
+            both += file.read(_CHUNK)
+    except OSError:
+        return False
+    return len({match[1] for match in _KEYS.finditer(both)}) > 1
 
 
 def _choose(found: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -40,9 +57,10 @@ def _choose(found: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 def read_coco_folder(folder: str, columns: Asked) -> Iterator[Row]:
     """Reads each file's rows: an image, its boxes, and the split that its file or folder names."""
     number, splits, are_masks = 0, [], False
-    for below, name in _find_files(folder):
-        parts = [name.rpartition(".")[0], *below.split("/")]
-        split = next((s for part in parts if (s := split_named(part))), None)
+    found = _find_files(folder)
+    _check_one_each(folder, found)
+    for below, name in found:
+        split = _split_of(below, name)
         rows = list(read_rows(os.path.join(folder, below, name)))
         place = _find_images(folder, below, split, rows)
         for row in rows:
@@ -61,15 +79,33 @@ def read_coco_folder(folder: str, columns: Asked) -> Iterator[Row]:
     understood(f"COCO files: {what} of all of them{f'; splits: {told}' if told else ''}")
 
 
+def _split_of(below: str, name: str) -> str | None:
+    parts = [name.rpartition(".")[0], *below.split("/")]
+    return next((split for part in parts if (split := split_named(part))), None)
+
+
+def _check_one_each(folder: str, found: Sequence[tuple[str, str]]) -> None:
+    """Refuses several files in one folder that may be of the same images."""
+    places = [(below, _split_of(below, name)) for below, name in found]
+    again = [each for each, place in zip(found, places, strict=True) if places.count(place) > 1]
+    if again:
+        named = ", ".join(os.path.join(*each) for each in again)
+        raise UserError(
+            f"{folder!r} has several COCO files, which may be of the same images: {named}; give "
+            "the one that is meant as --images, or move the others elsewhere."
+        )
+
+
 def _find_images(folder: str, below: str, split: str | None, rows: Sequence[Row]) -> str:
     """The folder that a file's images are in, by the first of them."""
     named = [row.cells.get("file_name") for row in rows[:_LOOKED_FOR] if not row.problem]
     paths = [name.replace("\\", "/") for name in named if isinstance(name, str)]
     own = [os.path.join(folder, each) for each, _, _ in walk(folder, most_deep=2)]
-    # Of several folders that have files of these names, the split's own.
-    own.sort(key=lambda each: split is None or split_named(os.path.basename(each)) != split)
+    # Of several folders that have files of these names, the split's own, or the file's.
+    own.sort(key=lambda each: os.path.normpath(each) != os.path.normpath(f"{folder}/{below}"))
+    own.sort(key=lambda each: split is None or _split_of(each[len(folder) :], "") != split)
     best = max(
-        (os.path.join(folder, below), *own),
+        own,
         key=lambda place: sum(os.path.exists(os.path.join(place, path)) for path in paths),
     )
     return best

@@ -42,14 +42,36 @@ def read_image_folder(folder: str, columns: Asked) -> Iterator[Row]:
                 where = f"{below}/{name}" if below else name
                 yield Row(number, {}, f"{where}:{row.line}: {row.problem}")
                 continue
-            cells: dict[str, Any] = dict(row.cells)
-            if isinstance(path := cells.get(_COLUMN), str) and path:
-                cells[_COLUMN] = os.path.abspath(os.path.join(folder, below, path))
-            splits.append(split)
-            yield Row(number, cells | ({"split": split} if split else {}))
+            cells = _place(row.cells, os.path.join(folder, below))
+            own = split or _split_in(row.cells)
+            splits.append(own)
+            yield Row(number, cells | ({"split": own} if own else {}))
     told = count_splits(splits)
     named = f"; folders name the splits: {told}" if told else ""
     understood(f"ImageFolder: rows of {name} say what the images are{named}")
+
+
+def _place(cells: dict[str, Any], folder: str) -> dict[str, Any]:
+    """The cells with whole paths; `image_file_name` is the column `image`, and so with others."""
+    placed: dict[str, Any] = {}
+    for column, cell in cells.items():
+        if not column.endswith(_COLUMN):
+            placed[column] = cell
+            continue
+        name = column.removesuffix(f"_{_COLUMN}") or column
+        is_path = isinstance(cell, str) and cell.strip() != ""
+        path = str(cell).strip().replace("\\", "/")
+        placed[name] = os.path.abspath(os.path.join(folder, path)) if is_path else cell
+    return placed
+
+
+def _split_in(cells: dict[str, Any]) -> str | None:
+    """The split that an image's own folder names, where one file is of all of them."""
+    if "split" in map(str.lower, cells):
+        return None
+    paths = (cell for column, cell in cells.items() if column.endswith(_COLUMN))
+    parts = str(next(paths, "")).replace("\\", "/").split("/")[:-1]
+    return next((split for part in parts if (split := split_named(part))), None)
 
 
 IMAGE_FOLDER = SourceKind(

@@ -6,6 +6,7 @@ images of each split.
 """
 
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
@@ -14,7 +15,7 @@ from image_pipeline.components.labels.box_cells import BOXES, FORMAT, SIZE, Stat
 from image_pipeline.components.sources.file_names import split_named
 from image_pipeline.components.sources.rows import Row
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, list_whole
-from image_pipeline.components.sources.understood import understood
+from image_pipeline.components.sources.understood import noticed, understood
 from image_pipeline.components.tables.annotated_folders import (
     count_splits,
     find_first,
@@ -26,7 +27,9 @@ from image_pipeline.components.tables.annotated_folders import (
 _MOST_BYTES = 2**22  # of an XML file
 _MARKS = ("difficult", "truncated", "occluded")  # what is kept of an object beside its box
 _IMAGE_FOLDERS = ("JPEGImages", "images", "Images", "imgs", "img", "")
-_SPLITS = ("train", "val", "test")
+_SPLITS = (("train", "train"), ("val", "val"), ("test", "test"), ("train", "trainval"))
+_LISTS = re.compile(r"(^|/)ImageSets(/Main)?$")
+_ENDING = re.compile(r"\.(jpe?g|png|xml)$", re.IGNORECASE)
 
 
 def _is_voc(folder: str) -> bool:
@@ -45,7 +48,8 @@ def read_voc(folder: str, columns: Asked) -> Iterator[Row]:
       that cannot be read is a row with a problem.
     """
     splits, seen = _read_splits(folder), []
-    number = 0
+    left = dict(splits)
+    number = renamed = 0
     for below, _, names in walk(folder):
         for name in names:
             if not name.lower().endswith(".xml"):
@@ -53,13 +57,25 @@ def read_voc(folder: str, columns: Asked) -> Iterator[Row]:
             number += 1
             path = f"{below}/{name}" if below else name
             try:
-                cells = _read_one(folder, below, name)
+                left.pop(name[:-4], None)
+                cells, is_renamed = _read_one(folder, below, name)
             except ValueError as error:
                 yield Row(number, {}, f"{path} {error}")
                 continue
+            renamed += is_renamed
             split = splits.get(name[:-4]) or _split_of(below)
             seen.append(split)
             yield Row(number, cells | ({"split": split} if split else {}))
+    for stem, split in left.items():
+        number += 1
+        yield Row(number, {}, f"the list of {split} in ImageSets names {stem!r}: no such XML file")
+    if renamed:
+        noticed(f"{renamed:,} XML files name an image that is not called as they are, and is there")
+    unlisted = seen.count(None)
+    if unlisted and unlisted < len(seen):
+        noticed(
+            f"Pascal VOC: {unlisted:,} XML files are in no split; ingest.splits shares them out"
+        )
     told = count_splits(seen)
     where = "ImageSets/Main" if splits else "folders"
     named = f"; {where} name the splits: {told}" if told else ""
@@ -69,25 +85,39 @@ def read_voc(folder: str, columns: Asked) -> Iterator[Row]:
 def _read_splits(folder: str) -> dict[str, str]:
     """The split of each image, by what it is called without its ending."""
     found: dict[str, str] = {}
-    for place in ("ImageSets/Main", "ImageSets"):
-        for split in _SPLITS:
-            try:
-                with open(os.path.join(folder, place, f"{split}.txt"), encoding="utf-8") as file:
-                    named = [line.split()[0] for line in file if line.strip()]
-            except (OSError, UnicodeError):
+    again: set[str] = set()
+    for below, _, names in walk(folder):
+        if _LISTS.search(below) is None:
+            continue
+        has_parts = "train.txt" in names
+        for split, name in _SPLITS:
+            if f"{name}.txt" not in names or (name == "trainval" and has_parts):
                 continue
-            found |= {name.rpartition("/")[2]: split for name in named if name not in found}
-        if found:
-            break
+            listed = _read_list(os.path.join(folder, below, f"{name}.txt"))
+            again |= {each for each in listed if found.get(each, split) != split}
+            found = dict.fromkeys(listed, split) | found
+    if again:
+        noticed(f"ImageSets: {len(again):,} names are in several lists; the first counts")
     return found
+
+
+def _read_list(path: str) -> list[str]:
+    """What a list names, without endings; whatever else a line has is left out."""
+    try:
+        with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
+            firsts = [line.split()[0] for line in file if line.strip()]
+    except OSError:
+        return []
+    names = (name.replace("\\", "/").rpartition("/")[2] for name in firsts)
+    return [_ENDING.sub("", name) for name in names]
 
 
 def _split_of(below: str) -> str | None:
     return next((name for part in below.split("/") if (name := split_named(part))), None)
 
 
-def _read_one(folder: str, below: str, name: str) -> dict[str, Any]:
-    """The cells of a file; ValueError says what is wrong with it."""
+def _read_one(folder: str, below: str, name: str) -> tuple[dict[str, Any], bool]:
+    """The cells of a file, and whether it names another image; ValueError says what is wrong."""
     path = os.path.join(folder, below, name)
     if os.path.getsize(path) > _MOST_BYTES:
         raise ValueError(f"has more than {_MOST_BYTES:,} bytes")
@@ -97,7 +127,8 @@ def _read_one(folder: str, below: str, name: str) -> dict[str, Any]:
     objects = root.findall("object")
     stated = {SIZE: _read_size(root), BOXES: list(map(_read_object, objects)), FORMAT: "xyxy"}
     marks = {mark: [_read_mark(each, mark) for each in objects] for mark in _MARKS[:2]}
-    return {"image": _find_image(folder, below, name, root), "boxes": StatedBoxes(stated)} | marks
+    image, is_renamed = _find_image(folder, below, name, root)
+    return {"image": image, "boxes": StatedBoxes(stated)} | marks, is_renamed
 
 
 def _parse(path: str) -> ElementTree.Element:
@@ -107,7 +138,7 @@ def _parse(path: str) -> ElementTree.Element:
             data = file.read()
     except OSError as error:
         raise ValueError(f"cannot be read ({error.strerror})") from error
-    if b"<!ENTITY" in data or "<!ENTITY".encode("utf-16-le") in data:
+    if b"<!ENTITY" in data.replace(b"\0", b""):  # In UTF-16, too.
         raise ValueError("declares entities, which no annotation needs")
     try:
         return ElementTree.fromstring(data)
@@ -138,8 +169,11 @@ def _read_mark(found: ElementTree.Element, mark: str) -> int:
     return int((found.findtext(mark) or "").strip() in ("1", "true", "True"))
 
 
-def _find_image(folder: str, below: str, name: str, root: ElementTree.Element) -> str:
-    """The path of a file's image, as it is there; else as the file says."""
+def _find_image(folder: str, below: str, name: str, root: ElementTree.Element) -> tuple[str, bool]:
+    """The path of a file's image, as it is there, or else as the file says; the file's name counts.
+
+    Also whether the file says another one, which is there, too.
+    """
     said = (root.findtext("filename") or "").strip().replace("\\", "/").rpartition("/")[2]
     beside = os.path.join(folder, below)
     places = [beside, *(os.path.join(beside, "..", each) for each in _IMAGE_FOLDERS)]
@@ -149,8 +183,9 @@ def _find_image(folder: str, below: str, name: str, root: ElementTree.Element) -
         stem = os.path.splitext(said)[0]
         for each in (name[:-4], stem):
             if each in images:
-                return os.path.abspath(os.path.join(place, images[each]))
-    return os.path.abspath(os.path.join(beside, said or f"{name[:-4]}.jpg"))
+                is_renamed = stem != each and stem in images
+                return os.path.abspath(os.path.join(place, images[each])), is_renamed
+    return os.path.abspath(os.path.join(beside, said or f"{name[:-4]}.jpg")), False
 
 
 VOC = SourceKind(name="a folder of Pascal VOC", in_folder=_is_voc, files=list_whole, rows=read_voc)

@@ -4,6 +4,8 @@ A line is a class's number, and the box's centre, width and height as shares of 
 (https://docs.ultralytics.com/datasets/detect/). `data.yaml` names the classes and the splits.
 """
 
+import collections
+import math
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -12,6 +14,7 @@ from typing import Any
 import yaml
 
 from image_pipeline.components.labels.box_cells import BOXES, CLASSES, FORMAT, SIZE, StatedBoxes
+from image_pipeline.components.messages import show
 from image_pipeline.components.sources.file_names import split_named
 from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.rows import Row, TableError
@@ -96,11 +99,8 @@ def read_yolo(folder: str, columns: Asked) -> Iterator[Row]:
 
 
 def _name_classes(folder: str, said: Mapping[str, Any]) -> dict[int, str]:
-    names = said.get("names")
-    if isinstance(names, dict):
-        return {int(number): str(name) for number, name in sorted(names.items())}
-    if isinstance(names, list):
-        return dict(enumerate(map(str, names)))
+    if "names" in said:
+        return _check_names(folder, said["names"], said.get("nc"))
     for below, _, found in walk(folder, most_deep=2):
         for name in _NAMES:
             if name in found:
@@ -111,6 +111,22 @@ def _name_classes(folder: str, said: Mapping[str, Any]) -> dict[int, str]:
         f"{folder} has boxes as YOLO has them, but nothing names their classes; add data.yaml with "
         "names: [cat, dog], or classes.txt with a name a line.",
     )
+
+
+def _check_names(folder: str, said: Any, count: Any) -> dict[int, str]:
+    """The classes that a YAML file names, by their numbers; raises TableError."""
+    names = dict(enumerate(said)) if isinstance(said, list) else dict(said)
+    if not all(isinstance(number, int) and number >= 0 for number in names):
+        raise TableError(1, f"{folder}: names must have whole numbers, as in names: {{0: cat}}.")
+    if not all(isinstance(name, str | int | float) for name in names.values()):
+        raise TableError(1, f"{folder}: names must be texts, as in names: [cat, dog].")
+    if isinstance(count, int) and count != len(names):
+        raise TableError(1, f"{folder}: nc is {count}, but names has {len(names)}; correct one.")
+    named = {number: str(names[number]).strip() for number in sorted(names)}
+    counts = collections.Counter(named.values())
+    if again := [name for name, many in counts.items() if many > 1]:
+        raise TableError(1, f"{folder}: two classes are called {again[0]!r}; rename one.")
+    return named
 
 
 def _read_lists(folder: str, said: Mapping[str, Any]) -> dict[str, str]:
@@ -186,17 +202,19 @@ def _read_line(
 ) -> dict[str, Any]:
     """A box; the outline of a segment as the box around it."""
     try:
-        class_, *numbers = int(float(parts[0])), *map(float, parts[1:])
+        class_, *numbers = map(float, parts)
     except ValueError as error:
-        raise ValueError(f"{path}:{number} has {' '.join(parts)!r}, which is no box") from error
+        raise ValueError(f"{path}:{number} has {show(' '.join(parts))}, which is no box") from error
+    if not all(map(math.isfinite, (class_, *numbers))) or class_ % 1:
+        raise ValueError(f"{path}:{number} has {show(' '.join(parts))}, which is no box")
     if class_ not in classes:
-        raise ValueError(f"{path}:{number} is of the class {class_}, of which there is no name")
+        raise ValueError(f"{path}:{number} is of the class {class_:g}, of which there is no name")
     if len(numbers) > 5 and len(numbers) % 2 == 0:
         (left, right), (top, bottom) = ((min(x), max(x)) for x in (numbers[::2], numbers[1::2]))
         numbers = [(left + right) / 2, (top + bottom) / 2, right - left, bottom - top]
     if len(numbers) not in (4, 5):  # A fifth one is a detector's confidence.
         raise ValueError(f"{path}:{number} has {len(numbers)} numbers, where a box has four")
-    return {"bbox": numbers[:4], "category": classes[class_]}
+    return {"bbox": numbers[:4], "category": classes[int(class_)]}
 
 
 YOLO = SourceKind(name="a folder of YOLO", in_folder=_is_yolo, files=list_whole, rows=read_yolo)

@@ -1,0 +1,378 @@
+"""Annotations as messy as people have them: names, places, damage; and what is then refused."""
+
+import gzip
+import io
+import json
+import struct
+import tarfile
+
+import pytest
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.sources.source_kinds import kind_of
+from tests.drawings import draw, encode_png
+from tests.layouts.drawn import boxes_of, column_of, draw_images, labels_of, splits_of, understand
+
+pytestmark = pytest.mark.unit
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
+def write_xml(path, name, *objects, size=(40, 30)):
+    each = "".join(
+        f"<object><name>{called}</name><difficult>{difficult}</difficult><bndbox><xmin>{a}</xmin>"
+        f"<ymin>{b}</ymin><xmax>{c}</xmax><ymax>{d}</ymax></bndbox></object>"
+        for called, difficult, a, b, c, d in objects
+    )
+    sides = f"<size><width>{size[0]}</width><height>{size[1]}</height></size>"
+    write(path, f"<annotation><filename>{name}</filename>{sides}{each}</annotation>")
+
+
+def problems_of(listing):
+    return [ref.message for ref in listing.refs() if ref.problem]
+
+
+def write_voc(folder, count=4):
+    draw_images(folder / "JPEGImages", [f"{n}.jpg" for n in range(count)])
+    for n in range(count):
+        write_xml(folder / f"Annotations/{n}.xml", f"{n}.jpg", ("cat", n % 2, 3, 4, 20, 30))
+
+
+def test_voc_counts_pixels_from_1_and_its_lists_are_the_splits(tmp_path):
+    write_voc(tmp_path)
+    write(tmp_path / "ImageSets/Main/train.txt", "0\n1\n2\n")
+    write(tmp_path / "ImageSets/Main/val.txt", "3\n")
+    found = understand(tmp_path)
+    assert found.kind.name == "a folder of Pascal VOC"
+    assert boxes_of(found) == {f"JPEGImages/{n}.jpg": [("cat", 2, 3, 20, 30)] for n in range(4)}
+    assert list(splits_of(found).values()) == ["train", "train", "train", "eval"]
+    assert column_of(found, "difficult")["JPEGImages/1.jpg"] == [1]
+
+
+@pytest.mark.parametrize(
+    ("images", "xmls"),
+    [("", ""), ("images", "annotations"), ("images", "annotations/xmls"), ("images", "labels")],
+)
+def test_voc_is_told_wherever_its_files_lie(tmp_path, images, xmls):
+    draw_images(tmp_path / images, ["a.png", "b.png"])
+    for name in "ab":
+        write_xml(tmp_path / xmls / f"{name}.xml", f"C:\\x\\{name}.png", ("cat", 0, 1, 1, 9, 9))
+    found = understand(tmp_path)
+    folder = f"{images}/" if images else ""
+    assert boxes_of(found) == {f"{folder}{name}.png": [("cat", 0, 0, 9, 9)] for name in "ab"}
+
+
+def test_voc_a_split(tmp_path):
+    for split in ("train", "valid", "test"):
+        draw_images(tmp_path / split, ["a.png"], size=(40, 30))
+        write_xml(tmp_path / split / "a.xml", "a.png", ("cat", 0, 1, 1, 9, 9))
+    assert splits_of(understand(tmp_path)) == {
+        "train/a.png": "train", "valid/a.png": "eval", "test/a.png": "test"
+    }  # fmt: skip
+
+
+def test_the_image_is_called_as_the_xml_file_is(tmp_path):
+    write_voc(tmp_path)
+    write_xml(tmp_path / "Annotations/1.xml", "0.jpg", ("dog", 0, 1, 1, 9, 9))
+    found = understand(tmp_path)
+    assert boxes_of(found)["JPEGImages/1.jpg"] == [("dog", 0, 0, 9, 9)]
+    assert any("1 XML files name an image that is not" in each for each in found.noticed)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("<annotation>", "is no XML"),
+        (b"\xff\xfe\0", "is no XML"),
+        ("", "is no XML"),
+        ("<a/>", "holds <a>"),
+        ("<annotation><filename>9.jpg</filename></annotation>", "no file"),
+        ("<annotation><object><name>x</name></object></annotation>", "are no four numbers"),
+        ("<annotation><object/></annotation>", "are no four numbers"),
+        ('<?xml version="1.0" encoding="gb2312"?><annotation/>', "is no XML"),
+        (
+            '<!DOCTYPE a [<!ENTITY b "c"><!ENTITY d "&b;&b;">]><annotation>&d;</annotation>',
+            "declares entities",
+        ),
+        ("<annotation>" + "<b>" * 100_000, "is no XML"),
+    ],
+)
+def test_a_bad_xml_file_is_one_quarantined_row(tmp_path, text, why):
+    write_voc(tmp_path)
+    name = "8" if why == "no file" else "1"
+    write(tmp_path / f"Annotations/{name}.xml", text)
+    found = understand(tmp_path)
+    assert found.usable == (4 if name == "8" else 3)
+    (problem,) = problems_of(found)
+    assert ("Annotations/9.jpg" if why == "no file" else f"Annotations/{name}.xml") in problem
+    assert why in problem
+
+
+def test_a_list_that_names_what_is_not_there_is_in_the_books(tmp_path):
+    write_voc(tmp_path)
+    write(tmp_path / "ImageSets/Main/train.txt", "0\n1\n2\n99\n")
+    write(tmp_path / "ImageSets/Main/val.txt", "3\n")
+    assert "names '99': no such XML file" in problems_of(understand(tmp_path))[0]
+
+
+def write_yolo(folder, said="names: [cat, dog]\ntrain: ../train/images\nval: ../valid/images\n"):
+    for split, numbers in (("train", (0, 1, 2)), ("valid", (3,))):
+        draw_images(folder / split / "images", [f"{n}.png" for n in numbers])
+    write(folder / "train/labels/0.txt", "1 0.5 0.5 0.25 0.5\n0 0.25 0.25 0.125 0.125\n")
+    write(folder / "train/labels/1.txt", "")
+    write(folder / "valid/labels/3.txt", "0 0.1 0.2 0.5 0.2 0.5 0.6\n")
+    if said:
+        write(folder / "data.yaml", said)
+
+
+_CAT = ("cat", 0.25, 0.25, 0.125, 0.125)
+
+
+def test_yolo_has_images_without_a_file_and_polygons(tmp_path):
+    write_yolo(tmp_path)
+    found = understand(tmp_path)
+    boxes = boxes_of(found)
+    assert boxes["train/images/0.png"] == [("dog", 0.5, 0.5, 0.25, 0.5), _CAT]
+    assert boxes["train/images/1.png"] == boxes["train/images/2.png"] == []
+    assert boxes["valid/images/3.png"] == [("cat", *map(pytest.approx, (0.3, 0.4, 0.4, 0.4)))]
+    assert found.options.boxes.format == "rel_center_xywh"
+    assert splits_of(found)["valid/images/3.png"] == "eval"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "names: {0: cat, 1: dog}\npath: .\ntrain: train/images\nval: valid/images",
+        "names: {1: dog, 0: cat}\ntrain: /a/data/train/images\nval: /a/data/valid/images",
+        "names:\n- cat\n- dog\nnc: 2\ntrain: [train/images]\nval:\n- valid/images",
+        "names: [cat, dog]\ntrain: train.txt\nval: valid.txt",
+        "names: [cat, dog]\nnc: 2",
+        "names: [cat, dog]\ntrain: train/\nval: valid/",
+    ],
+)
+def test_yolo_finds_what_its_file_names(tmp_path, said):
+    write_yolo(tmp_path, said)
+    write(tmp_path / "train.txt", "".join(f"./train/images/{n}.png\n" for n in range(3)))
+    write(tmp_path / "valid.txt", "/home/me/valid/images/3.png\n")
+    found = understand(tmp_path)
+    assert boxes_of(found)["train/images/0.png"][1] == _CAT
+    assert sorted(splits_of(found).values()) == ["eval", "train", "train", "train"]
+
+
+def test_yolo_of_folders_of_splits_below_images(tmp_path):
+    for split in ("train", "val"):
+        draw_images(tmp_path / "images" / split, ["a.png"])
+        write(tmp_path / "labels" / split / "a.txt", "0 0.25 0.25 0.125 0.125")
+    write(tmp_path / "coco.yaml", "names: {0: cat}\ntrain: images/train\nval: images/val\n")
+    assert boxes_of(understand(tmp_path))["images/val/a.png"] == [_CAT]
+
+
+def test_yolo_with_classes_and_labels_beside_images(tmp_path):
+    draw_images(tmp_path, ["a.png", "b.png"])
+    write(tmp_path / "a.txt", "0 0.25 0.25 0.125 0.125\n")
+    write(tmp_path / "classes.txt", "cat\n")
+    assert boxes_of(understand(tmp_path)) == {"a.png": [_CAT], "b.png": []}
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("2 0.5 0.5 0.1 0.1", ":1 is of the class 2, of which there is no name"),
+        ("0 0.5 0.5 0.1", ":1 has 3 numbers"),
+        ("cat 0.5 0.5 0.1 0.1", "which is no box"),
+        ("0 nan 0.5 0.1 0.1", "which is no box"),
+        ("0.5 0.5 0.5 0.1 0.1", "which is no box"),
+        (b"\xff\xfe\0\0", "which is no box"),
+        ("0 " + "0.5 " * 5_000 + "0.1", "5001 numbers"),
+    ],
+)
+def test_a_bad_file_of_yolo_is_one_quarantined_row(tmp_path, line, why):
+    write_yolo(tmp_path)
+    write(tmp_path / "train/labels/2.txt", line)
+    found = understand(tmp_path)
+    assert found.usable == 3
+    (problem,) = problems_of(found)
+    assert "train/labels/2.txt" in problem and why in problem
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("names: [cat, dog]\nnc: 3", "nc is 3, but names has 2"),
+        ("names: [cat, cat]\nnc: 2", "two classes are called 'cat'"),
+        ("names: {a: cat}\nnc: 2", "must have whole numbers"),
+        ("names: [[&a x, *a]]\nnc: 1", "must be texts"),
+        ("names: [cat\nnc: 2", "nothing names their classes"),
+        ("names: !!python/object/apply:os.system [x]\nnc: 2", "nothing names their classes"),
+    ],
+)
+def test_a_bad_file_of_classes_is_refused(tmp_path, said, why):
+    write_yolo(tmp_path, said)
+    with pytest.raises(UserError, match=why):
+        understand(tmp_path)
+
+
+def test_captions_beside_images_are_no_yolo(tmp_path):
+    draw_images(tmp_path / "images", ["a.png"])
+    write(tmp_path / "labels/a.txt", "a red disc")
+    assert kind_of(str(tmp_path)).name == "a folder"
+
+
+def test_metadata_of_a_split_names_labels(tmp_path):
+    for split, names in (("train", ["a.png", "b.png"]), ("validation", ["c.png"])):
+        draw_images(tmp_path / split, names)
+        lines = "".join(f"{name},{'daisy' if name < 'b' else 'rose'}\n" for name in names)
+        write(tmp_path / split / "metadata.csv", f"file_name,label\n{lines}")
+    found = understand(tmp_path)
+    expected = {"train/a.png": "daisy", "train/b.png": "rose", "validation/c.png": "rose"}
+    assert labels_of(found) == expected
+    assert list(splits_of(found).values()) == ["train", "train", "eval"]
+
+
+def test_metadata_at_the_root_has_splits_in_its_paths(tmp_path):
+    draw_images(tmp_path, ["train/a.png", "test/b.png"])
+    lines = [
+        {"image_file_name": f"{name}.png", "objects": {"bbox": [[4, 5, 9, 9]], "categories": [1]}}
+        for name in ("train/a", "test/b")
+    ]
+    write(tmp_path / "metadata.jsonl", "".join(f"{json.dumps(line)}\n" for line in lines))
+    found = understand(tmp_path)
+    assert boxes_of(found) == {f"{n}.png": [("1", 4, 5, 9, 9)] for n in ("train/a", "test/b")}
+    assert found.options.boxes.format == "xywh"
+    assert splits_of(found) == {"train/a.png": "train", "test/b.png": "eval"}
+
+
+def write_coco(path, names, **others):
+    images = [
+        {"id": n, "file_name": name, "width": 40, "height": 30} for n, name in enumerate(names)
+    ]
+    boxes = [
+        {"id": n, "image_id": n, "category_id": 1, "bbox": [4, 5, 9, 9]} for n in range(len(names))
+    ]
+    categories = [{"id": 0, "name": "pets"}, {"id": 1, "name": "cat"}]
+    found = {"images": images, "annotations": boxes, "categories": categories}
+    write(path, json.dumps(found | others))
+
+
+def test_coco_a_split_keeps_the_class_without_boxes(tmp_path):
+    for split, names in (("train", ["a.png", "b.png"]), ("valid", ["c.png"]), ("test", ["d.png"])):
+        draw_images(tmp_path / split, names)
+        write_coco(tmp_path / split / "_annotations.coco.json", names)
+    found = understand(tmp_path)
+    assert found.options.boxes.classes == ("pets", "cat")
+    assert boxes_of(found)["valid/c.png"] == [("cat", 4, 5, 9, 9)]
+    assert sorted(splits_of(found).values()) == ["eval", "test", "train", "train"]
+
+
+@pytest.mark.parametrize("below", ["{}2017", "images/{}2017", "{}2017/images"])
+def test_coco_names_its_folders_by_splits_and_years(tmp_path, below):
+    for split in ("train", "val"):
+        draw_images(tmp_path / below.format(split), ["a.png"])
+        write_coco(tmp_path / f"annotations/instances_{split}2017.json", ["a.png"])
+        write(tmp_path / f"annotations/captions_{split}2017.json", "{}")
+    assert splits_of(understand(tmp_path)) == {
+        f"{below.format('train')}/a.png": "train",
+        f"{below.format('val')}/a.png": "eval",
+    }
+
+
+def test_coco_has_backslashes(tmp_path):
+    draw_images(tmp_path / "images", ["a.png"])
+    write_coco(tmp_path / "result.json", ["images\\a.png"])
+    assert boxes_of(understand(tmp_path)) == {"images/a.png": [("cat", 4, 5, 9, 9)]}
+
+
+def test_several_coco_files_are_refused(tmp_path):
+    draw_images(tmp_path, ["a.png"])
+    write_coco(tmp_path / "one.json", ["a.png"])
+    write_coco(tmp_path / "two.json", ["a.png"])
+    with pytest.raises(UserError, match=r"one\.json, two\.json"):
+        understand(tmp_path)
+
+
+def test_annotations_of_two_forms_are_refused(tmp_path):
+    write_voc(tmp_path)
+    write_coco(tmp_path / "coco.json", ["JPEGImages/0.jpg"])
+    with pytest.raises(UserError, match="a folder of COCO files or a folder of Pascal VOC"):
+        understand(tmp_path)
+    assert understand(tmp_path / "coco.json").usable == 1
+
+
+def write_idx(folder, split, count=4, packed=False, labels=None, dashes="-images-idx3-ubyte"):
+    pixels = bytes(range(256)) * 4
+    images = struct.pack(">IIII", 2051, count, 4, 6) + pixels[: count * 24]
+    numbers = struct.pack(">II", 2049, count) + bytes(range(count)) if labels is None else labels
+    for name, data in (
+        (dashes, images),
+        (dashes.replace("images", "labels").replace("3", "1"), numbers),
+    ):
+        write(folder / f"{split}{name}{'.gz' * packed}", gzip.compress(data) if packed else data)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("dashes", ["-images-idx3-ubyte", "-images.idx3-ubyte"])
+def test_idx_has_images_labels_and_splits(tmp_path, packed, dashes):
+    write_idx(tmp_path, "train", packed=packed, dashes=dashes)
+    write_idx(tmp_path, "t10k", 2, packed=packed, dashes=dashes)
+    found = understand(tmp_path)
+    assert [label for label in labels_of(found).values()] == ["0", "1", "2", "3", "0", "1"]
+    assert list(splits_of(found).values()) == ["train"] * 4 + ["eval"] * 2
+    ref = list(found.refs())[1]
+    assert found.source.read(ref, ref.size_bytes)[-24:] == bytes(range(24, 48))
+
+
+def test_idx_of_other_counts_or_several_sets_is_refused(tmp_path):
+    write_idx(tmp_path / "a", "train", labels=struct.pack(">II", 2049, 3) + b"\0\1\2")
+    with pytest.raises(UserError, match="has 3 labels, but there are 4 images"):
+        understand(tmp_path / "a")
+    write_idx(tmp_path / "b", "emnist-letters-train")
+    write_idx(tmp_path / "b", "emnist-digits-train")
+    with pytest.raises(UserError, match="several sets, emnist-digits, emnist-letters"):
+        understand(tmp_path / "b")
+
+
+def test_packed_idx_that_is_cut_off_is_refused(tmp_path):
+    write_idx(tmp_path, "train", packed=True)
+    path = tmp_path / "train-images-idx3-ubyte.gz"
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(UserError, match="cannot be read"):
+        understand(tmp_path)
+
+
+def test_a_tar_of_dotted_keys_and_a_folder_of_such(tmp_path):
+    with tarfile.open(tmp_path / "x-000.tar", "w") as tar:
+        for number in range(4):
+            image = encode_png(draw(number))
+            for name, data in (("input.png", image), ("target.cls", b"%d" % (number % 2))):
+                member = tarfile.TarInfo(f"s{number}.{name}")
+                member.size = len(data)
+                tar.addfile(member, io.BytesIO(data))
+    for images in (tmp_path / "x-000.tar", tmp_path):
+        assert list(labels_of(understand(images)).values()) == ["0", "1", "0", "1"]
+
+
+def test_a_folder_that_has_nothing_but_one_folder_is_that_folder(tmp_path):
+    write_voc(tmp_path / "archive/VOCdevkit/VOC2007")
+    sets = tmp_path / "archive/VOCdevkit/VOC2007/ImageSets/Main"
+    write(sets / "trainval.txt", "0.jpg\n1 1\n2\n")
+    write(sets / "test.txt", "3\n")
+    write(tmp_path / "archive/README.md", "VOC")
+    found = understand(tmp_path)
+    assert list(boxes_of(found).values()) == [[("cat", 2, 3, 20, 30)]] * 4
+    assert list(splits_of(found).values()) == ["train", "train", "train", "eval"]
+
+
+def test_an_image_that_is_added_is_found_the_next_time(tmp_path):
+    write_voc(tmp_path, 3)
+    assert understand(tmp_path).usable == 3
+    write_voc(tmp_path, 4)
+    assert understand(tmp_path).usable == 4
+
+
+def test_idx_that_is_there_unpacked_too_is_read_once(tmp_path):
+    write_idx(tmp_path, "train")
+    write_idx(tmp_path, "train", packed=True)
+    assert understand(tmp_path).usable == 4
