@@ -5,6 +5,7 @@ import gc
 import os
 import pathlib
 import shutil
+import sys
 from collections.abc import Generator
 
 import hypothesis
@@ -104,6 +105,10 @@ gc.disable()  # Until all is imported: its searches find none, and cost 3 s for 
 
 def pytest_collection_finish() -> None:
     """Spares Python's search for garbage the million objects that TFX and its libraries leave."""
+    if "apache_beam.transforms.core" in sys.modules:
+        from tests.beam_memo import remember  # Here, since it imports Beam.
+
+        remember()
     gc.collect()
     gc.freeze()
     gc.enable()
