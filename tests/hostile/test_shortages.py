@@ -51,8 +51,8 @@ STAGES = [
     (INGEST, "image_pipeline.components.ingest.transforms:write_manifest"),
     (ANALYZE, "image_pipeline.components.transform.run:read_spans"),
     (ANALYZE, "image_pipeline.components.transform.record_batches:read_views"),
-    (ANALYZE, "image_pipeline.components.transform.record_batches:make_record_batch"),
-    (ANALYZE, "image_pipeline.components.transform.finish:copy_tree"),
+    wide(ANALYZE, "image_pipeline.components.transform.record_batches:make_record_batch"),
+    wide(ANALYZE, "image_pipeline.components.transform.finish:copy_tree"),
     (ANALYZE, "image_pipeline.components.transform.finish:write_summary"),
     (REPORT, "image_pipeline.report.page:gather_figures"),
     (REPORT, "image_pipeline.report.page:render_page"),
@@ -79,7 +79,7 @@ def folder(made, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("lacking", SAYS)
-@pytest.mark.parametrize(("arguments", "place"), STAGES, ids=[place for _, place in STAGES])
+@pytest.mark.parametrize(("arguments", "place"), STAGES)
 def test_a_shortage_at_any_stage_is_said_in_a_sentence(
     folder, monkeypatch, capfd, arguments, place, lacking
 ):

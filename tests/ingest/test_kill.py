@@ -48,7 +48,7 @@ def _start(images, output):
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory):
-    return write_folder(tmp_path_factory.mktemp("kill") / "images", per_class=2500)
+    return write_folder(tmp_path_factory.mktemp("kill") / "images", per_class=1000)
 
 
 @pytest.fixture(scope="module")

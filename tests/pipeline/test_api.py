@@ -111,15 +111,15 @@ def test_the_analysis_is_the_command_lines_and_the_components(folder, artifacts)
 
 
 @pytest.mark.parametrize("split", ["train", "eval"])
-def test_batches_are_those_of_the_pipelines_input_fn(folder, artifacts, split):
+def test_batches_are_those_of_the_pipelines_input_fn(folder, split):
     batches = input_fn(
         str(folder / "data"), split, str(folder / "graph"), config=str(folder / "config.yaml")
     )
     expected = read_batches(
-        [f"{artifacts[0]}/Split-{split}/*"],
+        [f"{folder}/data/Split-{split}/*"],
         view=VIEW,
         feeding=FEEDING,
-        transform_graph_dir=str(artifacts[1]),
+        transform_graph_dir=str(folder / "graph"),
         mode=split,
         seed=5,
     )

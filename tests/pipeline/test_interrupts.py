@@ -131,22 +131,20 @@ def _in(folder, arguments):
     return [str(folder / each) if each in named else each for each in arguments]
 
 
-@pytest.mark.parametrize(
-    ("place", "number"),
-    [
-        ("image_pipeline.run.preflight:survey_images", signal.SIGTERM),  # before Beam
-        ("apache_beam", signal.SIGINT),  # while it is imported
-        (
-            "image_pipeline.components.ingest.prepare_source:prepare_image",
-            signal.SIGINT,
-        ),  # in a Beam stage, on threads
-        ("image_pipeline.components.ingest.transforms:write_shard", signal.SIGTERM),
-    ],
-)
-def test_an_ingest_stops_and_goes_on(folder, tmp_path, place, number):
-    images = folder / "images"
-    (tmp_path / "images").symlink_to(images)
-    _interrupt(tmp_path, place, number, *_in(tmp_path, INGEST))
+# Each goes on upon what the ones before it left.
+INGEST_ENDS = [
+    ("image_pipeline.run.preflight:survey_images", signal.SIGTERM),  # before Beam
+    ("apache_beam", signal.SIGINT),  # while it is imported
+    # In a Beam stage, on threads.
+    ("image_pipeline.components.ingest.prepare_source:prepare_image", signal.SIGINT),
+    ("image_pipeline.components.ingest.transforms:write_shard", signal.SIGTERM),
+]
+
+
+def test_an_ingest_stops_and_goes_on(folder, tmp_path):
+    (tmp_path / "images").symlink_to(folder / "images")
+    for place, number in INGEST_ENDS:
+        _interrupt(tmp_path, place, number, *_in(tmp_path, INGEST))
     assert call(_in(tmp_path, INGEST)) == 0
     assert read_manifest(str(tmp_path / "data")).books.written == 40
     assert list(tmp_path.rglob("*.tmp")) == [] and not (tmp_path / "data" / ".work").exists()
@@ -240,33 +238,40 @@ def undisturbed(data):
     return data
 
 
+_TRANSFORM = "image_pipeline.components.transform"
+
+
+# Each in one list goes on upon what the ones before it left, the last upon the whole list's.
 @pytest.mark.parametrize(
-    ("place", "number"),
+    "ends",
     [
-        wide("tensorflow_transform", signal.SIGHUP),
-        wide("tensorflow_transform", signal.SIGKILL),
-        wide("image_pipeline.components.transform.analysis:read_view_batches", signal.SIGINT),
-        ("image_pipeline.components.transform.analysis:read_view_batches", signal.SIGKILL),
-        ("image_pipeline.components.transform.finish:copy_tree", signal.SIGHUP),
-        ("image_pipeline.components.transform.finish:copy_tree", signal.SIGKILL),
-        ("image_pipeline.components.transform.finish:send_tree", signal.SIGKILL),
-        wide("image_pipeline.components.transform.finish:write_summary", signal.SIGTERM),
-        ("image_pipeline.components.transform.finish:write_summary", signal.SIGKILL),
+        wide([("tensorflow_transform", signal.SIGHUP)]),
+        wide([("tensorflow_transform", signal.SIGKILL)]),
+        wide([(f"{_TRANSFORM}.analysis:read_view_batches", signal.SIGINT)]),
+        [
+            (f"{_TRANSFORM}.analysis:read_view_batches", signal.SIGKILL),
+            (f"{_TRANSFORM}.finish:copy_tree", signal.SIGHUP),
+            (f"{_TRANSFORM}.finish:copy_tree", signal.SIGKILL),
+            (f"{_TRANSFORM}.finish:send_tree", signal.SIGKILL),
+        ],
+        wide([(f"{_TRANSFORM}.finish:write_summary", signal.SIGTERM)]),
+        [(f"{_TRANSFORM}.finish:write_summary", signal.SIGKILL)],
     ],
 )
 def test_an_analysis_that_ends_leaves_the_earlier_graph_or_none_and_is_made_anew(
-    undisturbed, tmp_path, place, number
+    undisturbed, tmp_path, ends
 ):
     graph = tmp_path / "graph"
     shutil.copytree(undisturbed / "earlier", graph)
     (tmp_path / "data").symlink_to(undisturbed / "data")
     words = [*_in(tmp_path, _ANALYZE), *_SMALL[:4]]
-    _interrupt(tmp_path, place, number, *words)
-    if place.endswith((":send_tree", ":write_summary")):
-        with pytest.raises(UserError, match="is not a transform graph's folder"):
-            read_graph(str(graph))
-    else:
-        assert _read_graph_files(graph) == _read_graph_files(undisturbed / "earlier")
+    for place, number in ends:
+        _interrupt(tmp_path, place, number, *words)
+        if place.endswith((":send_tree", ":write_summary")):
+            with pytest.raises(UserError, match="is not a transform graph's folder"):
+                read_graph(str(graph))
+        else:
+            assert _read_graph_files(graph) == _read_graph_files(undisturbed / "earlier")
     assert call(words) == 0
     assert _read_graph_files(graph) == _read_graph_files(undisturbed / "fresh")
     assert list(graph.rglob("*.tmp")) == [] and not (graph / ".lock").exists()

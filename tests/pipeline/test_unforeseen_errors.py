@@ -35,7 +35,7 @@ STAGES = [
     (ANALYZE, "image_pipeline.run.engine:check_engine", ValueError),
     (ANALYZE, "image_pipeline.components.transform.run:read_spans", OSError),
     (ANALYZE, "image_pipeline.components.transform.record_batches:read_views", OSError),
-    (ANALYZE, "image_pipeline.components.transform.finish:_check_result", RuntimeError),
+    wide(ANALYZE, "image_pipeline.components.transform.finish:_check_result", RuntimeError),
     (ANALYZE, "image_pipeline.components.transform.finish:write_summary", ValueError),
     (REPORT, "image_pipeline.report.page:gather_figures", ValueError),
     (REPORT, "image_pipeline.report.page:render_page", OSError),
