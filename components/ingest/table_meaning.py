@@ -19,6 +19,7 @@ from image_pipeline.components.ingest.folder_meaning import FIRST_FOLDER, choose
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.labels.boxes import BoxOptions
 from image_pipeline.components.labels.masks import MaskOptions
+from image_pipeline.components.messages import show
 from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES
 from image_pipeline.components.sources.folder import locate
 from image_pipeline.components.sources.options import BoxRowOptions, RunLengthOptions
@@ -28,7 +29,13 @@ from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.sources.understood import understood
 from image_pipeline.components.tables.box_order import read_cells_order, read_order
 from image_pipeline.components.tables.column_names import BOXES, usual_columns
-from image_pipeline.components.tables.drawn_masks import NO_SEGMENT, drawn_classes, is_runs
+from image_pipeline.components.tables.drawn_masks import (
+    NO_SEGMENT,
+    ascend,
+    drawn_classes,
+    is_no_run,
+    is_runs,
+)
 from image_pipeline.components.tables.joined_rows import (
     JOINED_BOXES,
     LABEL,
@@ -332,8 +339,15 @@ def _find_run_lengths(
     pixels = next((by_name[name] for name in _RUN_NAMES if name in by_name), None)
     if options.run_lengths is not None or pixels is None or "mask" in options.columns:
         return options
-    if not all(is_runs(row.cells.get(pixels)) for _, row in _some(rows)):
+    cells = [row.cells.get(pixels) for _, row in _some(rows)]
+    if not all(map(is_runs, cells)):
         return options
+    if wrong := next((str(c) for c in cells if not is_no_run(c) and not ascend(str(c))), None):
+        raise UserError(
+            f"{os.path.basename(path)}: {pixels!r} has run lengths, but they do not begin one "
+            f"after the other, as in {show(wrong)}; if they tell gaps, as SIIM-ACR's do, write "
+            "where each begins, counted from 1; ingest.columns={mask: null} leaves them out."
+        )
     name = next((by_name[each] for each in ("classid", *_BOX_CLASSES) if each in by_name), None)
     classes: tuple[str, ...] = (ONLY_CLASS,)
     if name is not None:

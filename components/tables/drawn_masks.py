@@ -101,6 +101,8 @@ def _parse(text: str) -> tuple[list[int], list[int]]:
         raise BadImage(BAD_MASK, f"has runs that are no whole numbers ({error})") from error
     if len(numbers) % 2:
         raise BadImage(BAD_MASK, f"has {len(numbers)} numbers, where each run has two")
+    if not ascend(text):
+        raise BadImage(BAD_MASK, "has runs that begin before the ones before them have ended")
     return numbers[::2], numbers[1::2]
 
 
@@ -120,5 +122,19 @@ def is_runs(cell: Any) -> bool:
     """Whether a cell may be run lengths: an even number of whole numbers, or nothing."""
     if not isinstance(cell, str):
         return cell is None
+    if is_no_run(cell):
+        return True
     parts = cell.split()
     return len(parts) % 2 == 0 and all(part.isdigit() for part in parts)
+
+
+def is_no_run(cell: Any) -> bool:
+    """Whether a cell says that there is no object: empty, or -1."""
+    return cell is None or (isinstance(cell, str) and cell.strip() in ("", "-1"))
+
+
+def ascend(cell: str) -> bool:
+    """Whether no run begins before the one before it has ended, as starts do, and gaps do not."""
+    numbers = list(map(int, cell.split()))
+    starts, ends = numbers[2::2], map(sum, zip(numbers[::2], numbers[1::2], strict=False))
+    return all(start >= end for start, end in zip(starts, ends, strict=False))

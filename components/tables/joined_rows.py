@@ -20,7 +20,7 @@ from image_pipeline.components.sources.options import (
     TableOptions,
 )
 from image_pipeline.components.sources.rows import EmbeddedImage, Row
-from image_pipeline.components.tables.drawn_masks import refer_to_runs
+from image_pipeline.components.tables.drawn_masks import is_no_run, refer_to_runs
 
 LABEL, JOINED_BOXES, MASK = "label", "boxes", "mask"
 """The columns that are made of others."""
@@ -147,7 +147,7 @@ def _join_runs(several: list[dict[str, Any]], asked: RunLengthOptions) -> dict[s
     for cells in several:
         text = cells.get(asked.pixels)
         name = str(cells.get(asked.name)).strip() if asked.name else ONLY_CLASS
-        if text not in (None, "") and name in asked.classes:
+        if not is_no_run(text) and name in asked.classes:
             runs.append((1 + asked.classes.index(name), str(text)))
     return _in_common(several, {asked.pixels, asked.name}) | {MASK: runs}
 

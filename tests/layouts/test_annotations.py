@@ -323,6 +323,21 @@ def test_masks_by_run_lengths(tmp_path):
     assert manifest.books.quarantine_reasons == {"bad_mask": 1}
 
 
+def test_run_lengths_of_gaps_are_refused_and_minus_one_is_no_object(tmp_path):
+    draw_images(tmp_path / "train", ["0.png", "1.png"])
+    rows = [["ImageId", " EncodedPixels"], ["0.png", "-1"], ["1.png", "31 30"]]
+    listing = understand(write_table(tmp_path / "train.csv", rows))
+    masks = [cv2.imdecode(np.frombuffer(read_location(ref.mask, 10**6), np.uint8), -1)
+             for ref in listing.refs()]  # fmt: skip
+    expected = np.zeros((2, 30, 40), np.uint8)
+    expected[1, :, 1] = 1
+    np.testing.assert_array_equal(masks, expected)
+    rows.append(["1.png", "500 30 25 30"])
+    with pytest.raises(UserError, match=r"do not begin one after the other, as in '500 30 25 30'"):
+        understand(write_table(tmp_path / "gaps.csv", rows))
+    assert understand(tmp_path / "gaps.csv", columns={"mask": None}).options.masks is None
+
+
 def test_colours_of_a_label_map_are_the_classes(tmp_path):
     draw_images(tmp_path / "JPEGImages", [f"{n}.png" for n in range(6)])
     mask = np.zeros((30, 40, 3), np.uint8)
