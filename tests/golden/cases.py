@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from tests import array_files, data_set_files, sounds
+from tests import annotated_files, array_files, data_set_files, sounds
 from tests.drawings import draw, draw_smooth, encode_png, write_scenes
 
 COUNT = 16
@@ -176,6 +176,22 @@ def _write_coco(folder: pathlib.Path) -> pathlib.Path:
     return folder / "coco.json"
 
 
+def _write_annotated(
+    write: Callable[[pathlib.Path, annotated_files.Photos], None],
+) -> Callable[[pathlib.Path], pathlib.Path]:
+    def make(folder: pathlib.Path) -> pathlib.Path:
+        write(folder / "set", photos())
+        return folder / "set"
+
+    return make
+
+
+def _write_idx(folder: pathlib.Path) -> pathlib.Path:
+    rows = (draw(number, 12, 10)[..., 0].tobytes() for number in range(COUNT))
+    annotated_files.write_idx(folder / "set", rows, 12, 10)
+    return folder / "set"
+
+
 def _write_pairs(folder: pathlib.Path) -> pathlib.Path:
     write_scenes(folder / "scenes", COUNT)
     return folder / "scenes"
@@ -260,6 +276,11 @@ CASES = {
         for label in LABELS
     },
     "coco": Case(_write_coco, label="boxes"),
+    "coco folder": Case(_write_annotated(annotated_files.write_coco), label="boxes"),
+    "voc": Case(_write_annotated(annotated_files.write_voc), label="boxes"),
+    "yolo": Case(_write_annotated(annotated_files.write_yolo), label="boxes"),
+    "image folder": Case(_write_annotated(annotated_files.write_image_folder)),
+    "idx": Case(_write_idx),
     "pairs": Case(
         _write_pairs,
         {"masks": {"images": "images/{key}.png", "masks": "masks/{key}.png", "ignored": [255]}},

@@ -1,0 +1,98 @@
+"""Writes images with annotations as people have them, for tests and goldens: a box or two each."""
+
+import json
+import pathlib
+import struct
+from collections.abc import Iterable
+
+Photos = Iterable[tuple[str, bytes]]
+NAMES = ("disc", "ring")
+
+
+def _split_of(number: int, splits: tuple[str, str]) -> str:
+    return splits[number % 4 == 3]
+
+
+def _boxes(number: int) -> list[tuple[int, int, int, int, int]]:
+    """The number of a class, and left, top, right and bottom in pixels, of each box."""
+    return [(at, 1 + at, 2, 9 + at, 11) for at in range(number % 3)]
+
+
+def _write(path: pathlib.Path, data: bytes | str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+
+
+def write_voc(folder: pathlib.Path, photos: Photos) -> None:
+    """`JPEGImages`, `Annotations` and `ImageSets`."""
+    lists: dict[str, list[str]] = {"train": [], "val": []}
+    for number, (name, data) in enumerate(photos):
+        name = name.replace("/", "-")
+        stem = name.rpartition(".")[0]
+        _write(folder / "JPEGImages" / name, data)
+        objects = "".join(
+            f"<object><name>{NAMES[at]}</name><difficult>{at}</difficult><bndbox>"
+            f"<xmin>{a + 1}</xmin><ymin>{b + 1}</ymin><xmax>{c}</xmax><ymax>{d}</ymax>"
+            "</bndbox></object>"
+            for at, a, b, c, d in _boxes(number)
+        )
+        text = f"<annotation><filename>{name}</filename>{objects}</annotation>"
+        _write(folder / "Annotations" / f"{stem}.xml", text)
+        lists[_split_of(number, ("train", "val"))].append(stem)
+    for split, stems in lists.items():
+        _write(folder / "ImageSets/Main" / f"{split}.txt", "".join(f"{stem}\n" for stem in stems))
+
+
+def write_yolo(folder: pathlib.Path, photos: Photos) -> None:
+    """A folder a split, with `data.yaml`; images without a box have an empty file or none."""
+    for number, (name, data) in enumerate(photos):
+        part = folder / _split_of(number, ("train", "valid"))
+        name = name.replace("/", "-")
+        _write(part / "images" / name, data)
+        lines = [f"{at} 0.5 0.5 0.25 {0.25 * (1 + at)}\n" for at in range(number % 3)]
+        if lines or number % 2:
+            _write(part / "labels" / f"{name.rpartition('.')[0]}.txt", "".join(lines))
+    said = f"train: ../train/images\nval: ../valid/images\nnames: [{', '.join(NAMES)}]\n"
+    _write(folder / "data.yaml", said)
+
+
+def write_image_folder(folder: pathlib.Path, photos: Photos) -> None:
+    """A folder a split, with `metadata.csv`; the class is what is before a name's slash."""
+    tables: dict[str, list[str]] = {"train": [], "validation": []}
+    for number, (name, data) in enumerate(photos):
+        split = _split_of(number, ("train", "validation"))
+        called = name.replace("/", "-")
+        _write(folder / split / called, data)
+        tables[split].append(f"{called},{name.partition('/')[0]}\n")
+    for split, rows in tables.items():
+        _write(folder / split / "metadata.csv", "file_name,label\n" + "".join(rows))
+
+
+def write_coco(folder: pathlib.Path, photos: Photos) -> None:
+    """A folder a split, with `_annotations.coco.json`."""
+    images: dict[str, list[dict]] = {"train": [], "valid": []}
+    boxes: dict[str, list[dict]] = {"train": [], "valid": []}
+    for number, (name, data) in enumerate(photos):
+        split = _split_of(number, ("train", "valid"))
+        called = name.replace("/", "-")
+        _write(folder / split / called, data)
+        images[split].append({"id": number, "file_name": called})
+        boxes[split] += [
+            {"id": 2 * number + at, "image_id": number, "category_id": 1 + at}
+            | {"bbox": [a, b, c - a, d - b]}
+            for at, a, b, c, d in _boxes(number)
+        ]
+    categories = [{"id": 0, "name": "shapes"}, *({"id": 1 + n, "name": NAMES[n]} for n in range(2))]
+    for split, listed in images.items():
+        content = {"images": listed, "annotations": boxes[split], "categories": categories}
+        _write(folder / split / "_annotations.coco.json", json.dumps(content))
+
+
+def write_idx(folder: pathlib.Path, pixels: Iterable[bytes], height: int, width: int) -> None:
+    """The images and labels of two splits, of which the test has the last four."""
+    rows = list(pixels)
+    for split, part in (("train", rows[:-4]), ("t10k", rows[-4:])):
+        images = struct.pack(">IIII", 2051, len(part), height, width) + b"".join(part)
+        labels = struct.pack(">II", 2049, len(part)) + bytes(n % 3 for n in range(len(part)))
+        _write(folder / f"{split}-images-idx3-ubyte", images)
+        _write(folder / f"{split}-labels-idx1-ubyte", labels)
