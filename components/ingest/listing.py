@@ -15,8 +15,8 @@ from image_pipeline.components.ingest.counted_folders import Tally
 from image_pipeline.components.ingest.layout import understand
 from image_pipeline.components.ingest.open_source import open_complete
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.path_patterns import names_of
-from image_pipeline.components.labels.class_names import find_slips
+from image_pipeline.components.ingest.path_patterns import leave_out_rare, names_of
+from image_pipeline.components.labels.class_names import check_classes, find_slips
 from image_pipeline.components.sources.folder import OUTSIDE
 from image_pipeline.components.sources.reading import names_other_kind
 from image_pipeline.components.sources.references import (
@@ -110,7 +110,11 @@ def list_images(images: str, options: IngestOptions) -> Listing:
         if version := images_version(images):  # That makes images, or reads them.
             columns += (version,)
         listing.fingerprint = fingerprint_refs(_count(listing), columns)
-        for sentence in find_slips(listing.classes):
+        check_classes(listing.classes, listing.options.further_types.get("label") == "strings")
+        listing.options = leave_out_rare(listing.options, listing.classes)
+        boxes = listing.options.boxes
+        of_boxes = dict.fromkeys(boxes.classes, 0) if boxes and boxes.classes else None
+        for sentence in find_slips(of_boxes or listing.classes):
             noticed(sentence)
         if kind.lists_images and (lost := find_lost_bits(listing.refs(), source, prepare)):
             noticed(lost)

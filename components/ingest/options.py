@@ -109,8 +109,8 @@ class IngestOptions(TableOptions):
     shards: pydantic.PositiveInt | None = None
     """Exact number of shards per split, instead of `shard_bytes`."""
     max_bad_fraction: float = pydantic.Field(default=0.01, ge=0, le=1)
-    """The run fails if a larger share of the files has to be quarantined. Skipped files do not
-    count, nor do those with conflicting labels, which are not damaged."""
+    """The run fails if a larger share of the files has to be quarantined, also for conflicting
+    labels. Skipped files do not count."""
     seed: int = 0
     """Changes the order of records, and nothing else."""
     threads: pydantic.NonNegativeInt = 0

@@ -8,10 +8,11 @@ import collections
 import contextlib
 import dataclasses
 import hashlib
+import itertools
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -111,6 +112,7 @@ def plan_shards(
     with _local_rows(chunks, work_dir) as paths:
         sources, labels = _read_sources(chunks, paths, options)
         placement = place_sources(sources, options)
+        check_conflicts(chunks, placement, map(read_rows, paths), options)
         tables = map(read_rows, paths)
         scratch_dir = work_dir if files.is_local(work_dir) else None
         target, books_dir = _placed_path(work_dir, plan), find_books(work_dir, plan)
@@ -166,6 +168,28 @@ def check_share_of_bad(
     )
     allow = ", or raise ingest.max_bad_fraction" if bad < judged else ""
     raise UserError("\n".join([f"{verdict}:", *lines, f"Repair or remove them{allow}."]))
+
+
+def check_conflicts(
+    chunks: Sequence[PreparedChunk],
+    placement: Placement,
+    tables: Iterable[pa.Table],
+    options: IngestOptions,
+) -> None:
+    """Stops the run if too many images are lost, with those of several labels."""
+    conflicts = np.flatnonzero(placement.conflicts != NOWHERE)
+    bad = sum(chunk.bad for chunk in chunks) + len(conflicts)
+    judged = sum(chunk.found - chunk.skipped for chunk in chunks)
+    if not len(conflicts) or bad <= options.max_bad_fraction * judged:
+        return
+    paths = itertools.chain.from_iterable(rows["path"].to_pylist() for rows in tables)
+    example = os.fsdecode(next(itertools.islice(paths, int(conflicts[0]), None)))
+    raise UserError(
+        f"{bad} of {judged} files would be lost, more than ingest.max_bad_fraction="
+        f"{options.max_bad_fraction:g} allows: {len(conflicts)} have the bytes of a file of "
+        f"another label, for example {example!r}. Remove those that are wrong, set "
+        "ingest.conflicting_labels=keep, or raise ingest.max_bad_fraction."
+    )
 
 
 def read_task_rows(task: ShardTask, work_dir: str) -> pa.Table:

@@ -1,10 +1,13 @@
 """What an image's row of a table, or else its path, says of it: its label, its split, its group."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from image_pipeline.components.dataset.record import order_names
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.labels.kinds import CLASSES, MASKS
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.frames import FRAME
 from image_pipeline.components.sources.references import ImageRef
@@ -66,6 +69,33 @@ def names_of(ref: ImageRef, options: IngestOptions) -> list[str]:
     label, tags = label_of(ref, options), find_tags(ref, options)
     is_value = options.further_types.get("label") == "float"
     return [] if is_value or label is None else [label] if tags is None else tags
+
+
+def leave_out_rare(options: IngestOptions, classes: Mapping[str, int]) -> IngestOptions:
+    """The options with the classes that have fewer images than `labels.min_images`.
+
+    Args:
+      options: of ingest.
+      classes: how many images each has.
+
+    Raises:
+      UserError: if images have tags, values or boxes instead.
+    """
+    if options.labels is None or not (least := options.labels.min_images):
+        return options
+    if options.label_kind not in (CLASSES, MASKS):
+        raise UserError(
+            f"ingest.labels.min_images is for classes, but images have {options.label_kind.name}; "
+            "leave it out."
+        )
+    rare = tuple(name for name, count in classes.items() if name and count < least)
+    return options.model_copy(update={"labels": options.labels.model_copy(update={"rare": rare})})
+
+
+def is_rare(ref: ImageRef, options: IngestOptions) -> bool:
+    """Whether an image is of a class that is left out."""
+    rare = () if options.labels is None else options.labels.rare
+    return rare != () and label_of(ref, options) in rare
 
 
 def group_of(ref: ImageRef, options: IngestOptions) -> str | None:

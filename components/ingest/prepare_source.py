@@ -18,6 +18,7 @@ from image_pipeline.components.ingest.path_patterns import (
     find_tags,
     further_of,
     group_of,
+    is_rare,
     label_of,
     split_of,
 )
@@ -38,6 +39,7 @@ _Read = bytes | BadImage | SkippedFile
 # known when it is read.
 _OF_ROWS = (MISSING_FILE, "no_label", "unknown_label", "unknown_split", "no_mask", BAD_BOX)
 _LEFT_OUT = SkippedFile(LEFT_OUT, "named by ingest.leave_out")
+_RARE = SkippedFile("rare_class", "its class has fewer images than ingest.labels.min_images")
 
 
 def prepare_source(
@@ -55,6 +57,8 @@ def read_pair(ref: ImageRef, source: Source, options: IngestOptions) -> tuple[_R
     """What is read of a reference and of its mask, or why it cannot be; None where it has none."""
     if options.leave_out and options.is_left_out(decode_name(ref.path)):
         return _LEFT_OUT, None
+    if is_rare(ref, options):
+        return _RARE, None
     prepare = options.prepare
     return try_read_pair(ref, source, prepare.max_file_bytes, prepare.sound is not None)
 

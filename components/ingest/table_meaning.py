@@ -20,13 +20,13 @@ from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.labels.boxes import BoxOptions
 from image_pipeline.components.labels.masks import MaskOptions
 from image_pipeline.components.messages import show
-from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES
+from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES, ending_of
 from image_pipeline.components.sources.folder import locate
 from image_pipeline.components.sources.options import BoxRowOptions, RunLengthOptions
 from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.rows import EmbeddedImage, Row
 from image_pipeline.components.sources.source_kinds import kind_of
-from image_pipeline.components.sources.understood import understood
+from image_pipeline.components.sources.understood import noticed, understood
 from image_pipeline.components.tables.box_order import read_cells_order, read_order
 from image_pipeline.components.tables.column_names import BOXES, usual_columns
 from image_pipeline.components.tables.drawn_masks import (
@@ -44,16 +44,35 @@ from image_pipeline.components.tables.joined_rows import (
     is_yes,
 )
 from image_pipeline.components.tables.rows_once import TableRows
+from image_pipeline.components.tables.text_rows import TEXTS, find_windows_word
 
 _LOOKED_FOR = 50  # rows whose files are looked for
 _MOST_FOLDERS = 100  # of a table's folder, in which they may be
 _MOST_VALUES = 1000  # of a column of classes
 _ENOUGH = 0.9  # of the rows that are looked at
-_IDENTIFIERS = ("imageid", "image_id", "id_code", "img_id", "id", "name", "uid", "uuid", "key")
-_SPLITS = ("split", "subset", "set", "usage", "partition", "phase", "fold_type", "data_split")
-_SPLIT_VALUES = SPLIT_NAMES | dict.fromkeys(("validate", "vld", "vali"), "eval") | {"trn": "train"}
+_MOST_SPLITS = 20
+_MOST_READ = 2**20  # bytes of a table, to know its encoding
+_IDENTIFIERS = (
+    *("filepaths", "filenames", "fname", "paths", "files", "images", "relativepath", "fullpath"),
+    *("picture", "photo", "imagefilename", "imageid", "idcode", "imgid", "id", "name", "uid"),
+    *("uuid", "key"),
+)
+_SPLITS = (
+    *("split", "subset", "set", "usage", "partition", "phase", "fold", "foldtype", "datasplit"),
+    *("dataset", "datatype", "splits", "setname", "splitname", "purpose"),
+)
+_SPLIT_VALUES = {
+    **SPLIT_NAMES,
+    **dict.fromkeys(("validate", "vld", "vali", "publictest"), "eval"),
+    **{"trn": "train", "privatetest": "test"},
+}
+# What is likely a split, of which nobody can tell which value is which.
+_MAY_BE_SPLITS = (
+    *("fold", "kfold", "istrain", "istraining", "istest", "isval", "isvalid", "isvalidation"),
+    *("istrainingimage", *_SPLITS),
+)
 _ID_WORDS = {"id", "uid", "uuid", "index", "idx", "user", "patient", "subject", "hash", "md5"}
-_MEASURE_WORDS = {"width", "height", "size", "bytes", "age", "date", "time", "year", "url", "name"}
+_MEASURE_WORDS = {"width", "height", "size", "bytes", "date", "time", "year", "url", "name"}
 _WORD = re.compile(r"[A-Za-z][a-z]*|[A-Z]+")
 
 
@@ -120,6 +139,7 @@ def understand_rows(path: str, options: IngestOptions, rows: TableRows) -> Inges
     Raises:
       UserError: if a label, or the order of boxes' numbers, may be one of several.
     """
+    _say_encoding(path, rows)
     first = next((row for _, row in rows if not row.problem), None)
     if first is None:
         return options
@@ -138,11 +158,22 @@ def understand_rows(path: str, options: IngestOptions, rows: TableRows) -> Inges
     return _find_labels(path, options, rows, first)
 
 
+def _say_encoding(path: str, rows: TableRows) -> None:
+    """Says which tables of text are no UTF-8; refuses those that may be of several encodings."""
+    for table, _ in rows.tables:
+        is_text = kind_of(table) in TEXTS and files.is_local(table) and os.path.isfile(table)
+        data = files.read_file(table, 0, _MOST_READ) if is_text else b""
+        if word := find_windows_word(table, data):
+            understood(
+                f"{os.path.basename(table)} is no UTF-8, so it is read as Windows writes it in "
+                f"western languages (cp1252), as in {word!r}; if that is wrong, save it as UTF-8"
+            )
+
+
 def _find_images(path: str, options: IngestOptions, rows: TableRows, first: Row) -> IngestOptions:
     """The column of images, the folder that they are in, and the ending that their names lack."""
     usual = usual_columns(list(first.cells), options.columns)
-    by_name = {name.lower(): name for name in first.cells}
-    image = usual.get("image") or next((by_name[n] for n in _IDENTIFIERS if n in by_name), None)
+    image = usual.get("image") or _find_identifier(rows, first)
     if image is None or options.path_ending or not files.is_local(path):
         return options
     named = [
@@ -174,6 +205,24 @@ def _find_images(path: str, options: IngestOptions, rows: TableRows, first: Row)
         what = f"{image!r} names images{where}"
         understood(f"{table}: {what}{f', without their ending {ending}' if ending else ''}")
     return options.model_copy(update=update)
+
+
+def _find_identifier(rows: TableRows, first: Row) -> str | None:
+    """The column that is called as images are elsewhere, or the only one of images' names."""
+    by_name = {_plain(name): name for name in first.cells}
+    if named := next((by_name[name] for name in _IDENTIFIERS if name in by_name), None):
+        return named
+    seen = [row.cells for _, row in _some(rows)]
+    of_images = [
+        name
+        for name in first.cells
+        if sum(_is_image_name(cells.get(name)) for cells in seen) >= _ENOUGH * len(seen)
+    ]
+    return of_images[0] if len(of_images) == 1 else None
+
+
+def _is_image_name(cell: Any) -> bool:
+    return isinstance(cell, str) and ending_of(cell.strip()) in IMAGE_ENDINGS
 
 
 def _some(rows: TableRows) -> Iterator[tuple[int, Row]]:
@@ -257,7 +306,10 @@ _PREFIXES = ("", "bbox", "box", "bndbox", "roi")
 _ONE_COLUMN = ("bbox", "box", "bndbox", "boundingbox")
 _SIZES = (("width", "height"), ("imagewidth", "imageheight"), ("imgwidth", "imgheight"))
 _CROWDS = ("isgroupof", "iscrowd", "crowd")
-_BOX_CLASSES = ("class", "label", "labelname", "classname", "category", "name", "object", "species")
+_BOX_CLASSES = (
+    *("class", "label", "labelname", "classname", "category", "categoryname", "name", "object"),
+    *("objectname", "species", "type", "classid", "categoryid", "labelid", "classes", "labels"),
+)
 
 
 def _plain(name: str) -> str:
@@ -298,7 +350,11 @@ def _find_box_rows(path: str, options: IngestOptions, rows: TableRows, first: Ro
         judged = read_order(path, options, rows, image, asked, order)
         boxes["format"] = judged.format
         understood(f"{table}: each row is a box, {judged.words}")
-    named = f"classes are in {asked.name!r}" if asked.name else "all of one class, 'object'"
+    named = (
+        f"classes are in {asked.name!r}"
+        if asked.name
+        else "all are of one class, 'object', unless ingest.columns={label: …} names their column"
+    )
     understood(f"{table}: the rows of an image are joined; {named}")
     columns = {name: column for name, column in options.columns.items() if name != LABEL}
     columns |= {"boxes": JOINED_BOXES, "image": image}
@@ -468,8 +524,8 @@ def _find_labels(path: str, options: IngestOptions, rows: TableRows, first: Row)
 
 def _find_split(path: str, options: IngestOptions, rows: TableRows, first: Row) -> IngestOptions:
     """The column of splits, if its values are such."""
-    by_name = {name.lower(): name for name in reversed(list(first.cells))}
-    split = next((by_name[name] for name in _SPLITS if name in by_name), None)
+    by_name = {_plain(name): name for name in reversed(list(first.cells))}
+    split = next((by_name[name] for name in _MAY_BE_SPLITS if name in by_name), None)
     if split is None or "split" in options.columns:
         return options
     return _take_split(path, options, split, _look_at(rows, [split])[split])
@@ -493,7 +549,16 @@ def _take_split(path: str, options: IngestOptions, split: str, column: _Column) 
     if known == {"train": "train"} == named and options.splits == IngestOptions().splits:
         understood(f"{table}: all of {split!r} are 'train', so that images are shared out anew")
         return options.model_copy(update={"columns": {**options.columns, "split": None}})
-    if len(known) < len(named) or "train" not in known.values() or len(set(known.values())) < 2:
+    is_split = _plain(split) in _SPLITS
+    are_all = len(known) == len(named) and "train" in known.values()
+    if not (is_split and are_all and len(set(known.values())) > 1):
+        if split not in options.columns.values() and 1 < len(named) <= _MOST_SPLITS:
+            values = ", ".join(sorted(named))
+            noticed(
+                f"{table}: {split!r} ({values}) does not say which rows are for "
+                f"training; if it does, ingest.columns={{split: {split!r}}}, and "
+                'ingest.split_names, as in \'{"1": train, "0": eval}\''
+            )
         return options
     if any(value in options.splits for value in known if known[value] != value):
         return options  # They are splits by their own names.
@@ -528,6 +593,8 @@ def _take_label(
         for name, column in columns.items()
         if name not in one_each and column.may_be_label and not _is_other(name)
     ]
+    if len(one_each) == 1:  # of which a row is one, or is not
+        others += one_each
     folders = _first_folders(images)
     if len(folders) > 1:  # Then classes are in the paths, as for a folder.
         if others or len(one_each) > 1:
@@ -553,6 +620,12 @@ def _take_label(
         return options.model_copy(update={"columns": {**options.columns, LABEL: others[0]}})
     if len(one_each) > 1:
         return _take_columns(table, options, rows, one_each)
+    if columns:
+        raise UserError(
+            f"No column of {path!r} is called as labels are, and none has few values that come "
+            f"again: {', '.join(map(repr, columns))}. Name it, as in ingest.columns={{label: "
+            f"{next(iter(columns))!r}}}; for images without labels, ingest.label_pattern=null."
+        )
     return options
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from image_pipeline.components.json_text import parse_json
 from image_pipeline.components.labels.boxes import BoxAnnotation
-from image_pipeline.components.names import decode_name
+from image_pipeline.components.names import decode_name, read_windows
 
 SIZE, BOXES, CLASSES, IDS, FORMAT = "size", "boxes", "classes", "ids", "format"
 """Keys of a `StatedBoxes`; the last three may be left out."""
@@ -97,7 +97,9 @@ def _read_one(box: Any) -> BoxAnnotation:
     if crowd not in (None, 0, 1):
         raise ValueError(f"{crowd!r} does not tell whether a box is a crowd: 0 or 1 does")
     left, top, right, bottom = map(float, numbers)
-    return BoxAnnotation((left, top, right, bottom), decode_name(str(name).strip()), bool(crowd))
+    return BoxAnnotation(
+        (left, top, right, bottom), decode_name(read_windows(str(name).strip())), bool(crowd)
+    )
 
 
 def _are_numbers(numbers: Any) -> bool:

@@ -15,7 +15,7 @@ from image_pipeline.components.labels.box_cells import (
 )
 from image_pipeline.components.labels.boxes import BoxAnnotation
 from image_pipeline.components.messages import show
-from image_pipeline.components.names import decode_name
+from image_pipeline.components.names import decode_name, read_windows
 from image_pipeline.components.sources.rows import EmbeddedImage, Unusable
 
 Value = (
@@ -259,7 +259,7 @@ def _convert_one(item: Any, kind: str) -> int | float | str:
     if isinstance(item, list | dict):
         raise ValueError(f"{show(item)} is no {kind}")
     if kind == "string":
-        return "" if item is None else decode_name(str(item))
+        return "" if item is None else decode_name(read_windows(str(item)))
     if is_empty(item):
         if kind == "int":
             raise ValueError("it is empty")

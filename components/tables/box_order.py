@@ -243,7 +243,7 @@ def _explain(
 ) -> str:
     may = [name for name in _WORDS if fitting.get(name)]
     named = f" ({_WORDS[order]}, as they are called)" if order else ""
-    fit = "several readings" if may else "no one reading"
+    fit = "several readings" if len(may) > 1 else "another reading" if may else "no one reading"
     found = (
         f"The numbers of boxes in {path!r}, {columns}{named}, fit {fit}: of {tally.boxes:,} boxes, "
         f"{tally.sized:,} are in images of known size"

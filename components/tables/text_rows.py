@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 from image_pipeline.components import files
 from image_pipeline.components.archives.file_bytes import ReadAt
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.file_names import ending_of
 from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.rows import MOST_COLUMNS, Row, TableError
@@ -58,10 +59,61 @@ def as_text(file: BinaryIO) -> io.TextIOWrapper:
     # A mark at the beginning says UTF-16, which Excel's "Unicode text" is.
     start = file.read(2)
     file.seek(0)
-    is_wide = start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-    if is_wide:
+    if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         return io.TextIOWrapper(file, "utf-16", newline="")
+    if len(start) == 2 and 0 in start and start != b"\0\0":  # no mark, but a letter of two bytes
+        wide = "utf-16-be" if start[0] == 0 else "utf-16-le"
+        return io.TextIOWrapper(file, wide, newline="")
     return io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
+
+
+_FOREIGN_LETTERS = re.compile(r"[\xc0-\xff]{3}")  # of no western word, but of Cyrillic or Greek
+_LETTER = re.compile(r"[^\W\d_]")
+_WORD = re.compile(r"\w+")
+_IN_WORDS = "\u2019\xaa\xba\xb0\xb2\xb3"
+
+
+def find_windows_word(path: str, data: bytes) -> str:
+    """A word of a table that is no UTF-8, as cp1252 has it; "" if the table is UTF-8 or 16.
+
+    Args:
+      path: of the table, for messages.
+      data: how it begins.
+
+    Raises:
+      UserError: if its words are none in that encoding, so that they are of another one.
+    """
+    head = data[: data.rfind(b"\n") + 1] or data
+    if head.isascii() or head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or 0 in head[:2]:
+        return ""
+    try:
+        head.decode()
+        return ""
+    except UnicodeDecodeError:
+        text = head.decode("cp1252", errors="replace")
+    if wrong := _find_wrong_word(text):
+        raise UserError(
+            f"{path!r} is neither UTF-8 nor as Windows writes text in western languages (cp1252), "
+            f"as which it has {wrong!r}; save it as UTF-8, as by 'iconv -f ENCODING -t UTF-8', or "
+            "Excel's 'CSV UTF-8'."
+        )
+    return next((word for word in _WORD.findall(text) if not word.isascii()), "")
+
+
+def _find_wrong_word(text: str) -> str:
+    """What no western text has: symbols beside letters, or three letters with accents in a row."""
+    for line in text.splitlines():
+        if line.isascii():
+            continue
+        if found := _FOREIGN_LETTERS.search(line):
+            return found[0]
+        for at, sign in enumerate(line):
+            if sign < "\x80" or "\xc0" <= sign <= "\xff" or sign in _IN_WORDS:
+                continue
+            beside = line[max(0, at - 1) : at + 2]
+            if sign == "\ufffd" or len(_LETTER.findall(beside.replace(sign, ""))) > 0:
+                return beside
+    return ""
 
 
 def _read_list(path: str, columns: Asked) -> Iterator[Row]:
@@ -175,3 +227,5 @@ TSV = SourceKind(
     endings=(".tsv", ".tab"),
     rows=functools.partial(_read_separated, delimiter="\t"),
 )
+TEXTS = (LIST, CSV, TSV)
+"""Those that are text of any encoding."""

@@ -1,5 +1,6 @@
 """Ingest as a whole: the wiring, the files it leaves, and what happens when it is interrupted."""
 
+import collections
 import hashlib
 import os
 import pathlib
@@ -160,6 +161,23 @@ def test_bad_files_and_duplicates_are_listed_and_the_books_balance(images, tmp_p
     assert line["written"] is False
 
 
+def test_images_of_rare_classes_are_skipped_and_names_are_joined(tmp_path):
+    source = write_folder(tmp_path / "images", per_class=20)
+    for name in ("Dog", "dgo"):
+        (source / name).mkdir()
+        (source / "dog" / ("000.png" if name == "Dog" else "001.png")).rename(
+            source / name / "one.png"
+        )
+    manifest = ingest(source, tmp_path / "out", labels={"fold_case": True, "min_images": 2})
+    assert (manifest.books.found, manifest.books.written, manifest.books.skipped) == (40, 39, 1)
+    counts = collections.Counter()
+    for split in manifest.books.classes.values():
+        counts.update(split)
+    assert counts == {"cat": 20, "dog": 19}
+    (line,) = read_lines(tmp_path / "out" / "skipped.jsonl")
+    assert (line["path"], line["kind"]) == ("dgo/one.png", "rare_class")
+
+
 def test_kept_copies_are_listed_with_their_labels(tmp_path):
     source = write_folder(tmp_path / "images", per_class=20)
     (source / "dog" / "zz copy.png").write_bytes((source / "cat" / "003.png").read_bytes())
@@ -178,7 +196,9 @@ def test_kept_copies_are_listed_with_their_labels(tmp_path):
 def test_a_copy_under_another_class_is_quarantined_with_the_original(tmp_path):
     source = write_folder(tmp_path / "images", per_class=20)
     (source / "dog" / "zz copy.png").write_bytes((source / "cat" / "003.png").read_bytes())
-    manifest = ingest(source, tmp_path / "out")
+    with pytest.raises(UserError, match="2 have the bytes of a file of another label, for example"):
+        ingest(source, tmp_path / "out")
+    manifest = ingest(source, tmp_path / "out", max_bad_fraction=0.05)
     books = ("found", "written", "duplicates", "quarantined", "skipped")
     assert [getattr(manifest.books, key) for key in books] == [41, 39, 0, 2, 0]
     assert manifest.books.quarantine_reasons == {"conflicting_label": 2}

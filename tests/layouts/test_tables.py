@@ -288,3 +288,111 @@ def test_backslashes_of_a_coco_file_are_separators(tmp_path):
     assert boxes_of(understand(tmp_path / "result.json")) == {
         f"images/{n}.png": [("cat", 4, 5, 10, 12)] for n in range(2)
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        ("Usage", ["Training", "PublicTest", "PrivateTest"], ["train", "eval", "test"]),
+        ("data set", ["train", "valid", "test"], ["train", "eval", "test"]),
+        ("fold", ["train", "dev", "test"], ["train", "eval", "test"]),
+    ],
+)
+def test_splits_are_known_by_many_names(tmp_path, name, values, expected):
+    draw_images(tmp_path, _NAMES)
+    rows = [[f"{n}.png", "ab"[n % 2], values[n % 3]] for n in range(8)]
+    listing = understand(write_table(tmp_path / "t.csv", [["path", "label", name], *rows]))
+    assert splits_of(listing) == {f"{n}.png": expected[n % 3] for n in range(8)}
+
+
+def test_a_column_that_may_be_splits_is_told_with_what_would_take_it(tmp_path):
+    draw_images(tmp_path, _NAMES)
+    rows = [[f"{n}.png", "ab"[n % 2], int(n > 2)] for n in range(8)]
+    table = write_table(tmp_path / "t.csv", [["path", "label", "is_train"], *rows])
+    listing = understand(table)
+    assert listing.noticed[0].startswith(
+        "t.csv: 'is_train' (0, 1) does not say which rows are for training; if it does, "
+        "ingest.columns={split: 'is_train'}"
+    )
+    assert column_of(listing, "is_train")["0.png"] == 0
+    names = {"1": "train", "0": "eval"}
+    listing = understand(table, columns={"split": "is_train"}, split_names=names)
+    assert splits_of(listing) == {f"{n}.png": "train" if n > 2 else "eval" for n in range(8)}
+
+
+@pytest.mark.parametrize("name", ["filepaths", "fname", "anything"])
+def test_paths_are_known_by_other_names_or_by_their_endings(tmp_path, name):
+    draw_images(tmp_path / "images", _NAMES)
+    rows = [[n, f"images/{n}.png", "ab"[n % 2]] for n in range(8)]
+    listing = understand(write_table(tmp_path / "t.csv", [["", name, "labels"], *rows]))
+    assert labels_of(listing) == {f"images/{n}.png": "ab"[n % 2] for n in range(8)}
+
+
+def test_one_column_of_0_and_1_is_two_classes(tmp_path):
+    draw_images(tmp_path / "train", _NAMES)
+    rows = [[str(n), n % 2] for n in range(8)]
+    listing = understand(write_table(tmp_path / "t.csv", [["id", "has_cactus"], *rows]))
+    assert labels_of(listing) == {f"{n}.png": str(n % 2) for n in range(8)}
+
+
+def test_a_table_of_no_column_that_is_a_label_is_asked_about(tmp_path):
+    draw_images(tmp_path, _NAMES)
+    rows = [[f"{n}.png", n / 7] for n in range(8)]
+    table = write_table(tmp_path / "t.csv", [["image", "score"], *rows])
+    with pytest.raises(UserError, match=r"none has few values that come again: 'score'\. Name it"):
+        understand(table)
+    assert column_of(understand(table, columns={"label": "score"}), "label")["0.png"] == 0
+    assert column_of(understand(table, label_pattern=None), "score")["0.png"] == 0
+
+
+def test_classes_of_boxes_get_the_names_that_are_beside_their_table(tmp_path):
+    draw_images(tmp_path / "train", _NAMES[:2])
+    header = ["ImageID", "LabelName", "XMin", "XMax", "YMin", "YMax"]
+    rows = [[n, f"/m/0{k}", 0.1, 0.5, 0.2, 0.6] for n in range(2) for k in range(2)]
+    table = write_table(tmp_path / "boxes.csv", [header, *rows])
+    write_table(tmp_path / "class-descriptions.csv", [["/m/00", "Cat"], ["/m/01", "Dog, small"]])
+    listing = understand(table)
+    assert listing.options.boxes.classes == ("Cat", "Dog, small")
+    assert [name for name, *_ in boxes_of(listing)["1.png"]] == ["Cat", "Dog, small"]
+
+
+def test_text_without_a_mark_is_read_where_its_encoding_is_certain(tmp_path):
+    draw_images(tmp_path, _NAMES[:2])
+    rows = [["path", "label"], ["0.png", "Äpfel"], ["1.png", "Café"]]
+    for encoding in ("utf-16-le", "utf-16-be", "cp1252"):
+        table = write_table(tmp_path / "t.csv", rows, encoding)
+        assert set(labels_of(understand(table)).values()) == {"Äpfel", "Café"}, encoding
+    assert "(cp1252), as in 'Äpfel'" in understand(table).options.understood[0]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "label"),
+    [("shift_jis", "猫の"), ("cp1250", "žaba"), ("mac_roman", "Äpfel"), ("cp1251", "кошка")],
+)
+def test_text_of_other_encodings_is_refused(tmp_path, encoding, label):
+    draw_images(tmp_path, _NAMES[:2])
+    rows = [["path", "label"], ["0.png", label], ["1.png", label]]
+    with pytest.raises(UserError, match="is neither UTF-8 nor as Windows writes text in western"):
+        understand(write_table(tmp_path / "t.csv", rows, encoding))
+
+
+def test_boxes_and_columns_of_windows_have_their_letters(tmp_path):
+    draw_images(tmp_path, _NAMES[:2])
+    header = ["path", "class", "xmin", "ymin", "xmax", "ymax", "note"]
+    rows = [["0.png", "Café", 2, 3, 39, 28, "façade"]]
+    listing = understand(write_table(tmp_path / "t.csv", [header, *rows], "cp1252"))
+    assert listing.options.boxes.classes == ("Café",)
+    assert column_of(listing, "note") == {"0.png": "façade"}
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
+def test_lists_of_0_and_1_are_no_labels(tmp_path, name):
+    draw_images(tmp_path, _NAMES[:2])
+    rows = [["0.png", [0, 1]], ["1.png", [1, 0]]]
+    if name == "t.csv":
+        write_table(tmp_path / name, [["path", "label"], *rows])
+    else:
+        lines = (json.dumps({"path": path, "label": label}) for path, label in rows)
+        (tmp_path / name).write_text("\n".join(lines))
+    with pytest.raises(UserError, match="The label has lists of 0 and 1, which name no class"):
+        understand(tmp_path / name)
