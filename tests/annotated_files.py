@@ -1,9 +1,15 @@
 """Writes images with annotations as people have them, for tests and goldens: a box or two each."""
 
+import io
 import json
 import pathlib
 import struct
 from collections.abc import Iterable
+
+import numpy as np
+from PIL import Image
+
+from tests.drawings import encode_png
 
 Photos = Iterable[tuple[str, bytes]]
 NAMES = ("disc", "ring")
@@ -96,3 +102,33 @@ def write_idx(folder: pathlib.Path, pixels: Iterable[bytes], height: int, width:
         labels = struct.pack(">II", 2049, len(part)) + bytes(n % 3 for n in range(len(part)))
         _write(folder / f"{split}-images-idx3-ubyte", images)
         _write(folder / f"{split}-labels-idx1-ubyte", labels)
+
+
+def write_run_lengths(folder: pathlib.Path, photos: Photos) -> None:
+    """`train.csv` of an object a row, and images; every third one has no object."""
+    rows = ["ImageId,ClassId,EncodedPixels"]
+    for number, (name, data) in enumerate(photos):
+        called = name.replace("/", "-")
+        _write(folder / "train" / called, data)
+        runs = [f"{1 + 40 * at} {5 + number % 7} {21 + 40 * at} 3" for at in range(number % 3)]
+        rows += [f"{called},{1 + at},{text}" for at, text in enumerate(runs)] or [f"{called},1,"]
+    _write(folder / "train.csv", "\n".join(rows))
+
+
+def write_panoptic(folder: pathlib.Path, photos: Photos) -> None:
+    """Images, and a PNG each of a square, a stripe, and pixels that are of no segment."""
+    images, said = [], []
+    for number, (name, data) in enumerate(photos):
+        called = name.replace("/", "-")
+        _write(folder / "images" / called, data)
+        with Image.open(io.BytesIO(data)) as opened:
+            width, height = opened.size
+        colors = np.zeros((height, width, 3), np.uint8)
+        colors[2:7, 2 : 6 + number % 5], colors[height - 3 :] = (7, 1, 0), (9, 0, 0)
+        _write(folder / "panoptic" / f"{number}.png", encode_png(colors))
+        images.append({"id": number, "file_name": called})
+        segments = [{"id": 263, "category_id": 1}, {"id": 9, "category_id": 300}]
+        said.append({"image_id": number, "file_name": f"{number}.png", "segments_info": segments})
+    categories = [{"id": 300, "name": "ground"}, {"id": 1, "name": "ring"}]
+    content = {"images": images, "annotations": said, "categories": categories}
+    _write(folder / "panoptic.json", json.dumps(content))

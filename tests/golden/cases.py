@@ -177,11 +177,11 @@ def _write_coco(folder: pathlib.Path) -> pathlib.Path:
 
 
 def _write_annotated(
-    write: Callable[[pathlib.Path, annotated_files.Photos], None],
+    write: Callable[[pathlib.Path, annotated_files.Photos], None], table: str = ""
 ) -> Callable[[pathlib.Path], pathlib.Path]:
     def make(folder: pathlib.Path) -> pathlib.Path:
         write(folder / "set", photos())
-        return folder / "set"
+        return folder / "set" / table
 
     return make
 
@@ -278,6 +278,10 @@ CASES = {
     "coco": Case(_write_coco, label="boxes"),
     "coco folder": Case(_write_annotated(annotated_files.write_coco), label="boxes"),
     "voc": Case(_write_annotated(annotated_files.write_voc), label="boxes"),
+    "panoptic": Case(_write_annotated(annotated_files.write_panoptic), label="mask"),
+    "run lengths": Case(
+        _write_annotated(annotated_files.write_run_lengths, "train.csv"), label="mask"
+    ),
     "yolo": Case(_write_annotated(annotated_files.write_yolo), label="boxes"),
     "image folder": Case(_write_annotated(annotated_files.write_image_folder)),
     "idx": Case(_write_idx),
