@@ -5,6 +5,7 @@ http://yann.lecun.com/exdb/mnist/ says what their bytes are.
 
 import functools
 import gzip
+import itertools
 import os
 import re
 import struct
@@ -24,15 +25,22 @@ from image_pipeline.components.sources.understood import understood
 _NAMED = re.compile(r"(?P<set>.*?)[-_.]?images[-_.]idx3[-_.]ubyte(?P<gz>\.gz)?", re.IGNORECASE)
 _SPLITS = {"t10k": "test", "test": "test", "train": "train"}
 _SPLIT_WORD = re.compile("t10k|test|train", re.IGNORECASE)
+_MOST_LOOKED_AT = 64  # files of a folder
 _MOST_BYTES = 2**32
+
+
+def _is_idx(folder: str) -> bool:
+    try:
+        with os.scandir(folder) as entries:  # There are few files beside such ones.
+            first = [entry.name for entry in itertools.islice(entries, _MOST_LOOKED_AT)]
+    except OSError:
+        return False
+    return any(map(_NAMED.fullmatch, first))
 
 
 def _find_pairs(folder: str) -> list[tuple[str, str, str | None]]:
     """The files of images, of their labels, and the split that their names name."""
-    try:
-        names = set(os.listdir(folder))
-    except OSError:
-        return []
+    names = set(os.listdir(folder))
     pairs = []
     for name in sorted(names):
         found = _NAMED.fullmatch(name)
@@ -131,7 +139,7 @@ def read_image(ref: ImageRef, most_bytes: int) -> bytes:
 
 IDX = SourceKind(
     name="a folder of IDX files",
-    in_folder=lambda folder: bool(_find_pairs(folder)),
+    in_folder=_is_idx,
     files=list_whole,
     rows=read_pairs,
     locations={_KIND: read_image},

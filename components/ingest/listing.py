@@ -107,8 +107,8 @@ def list_images(images: str, options: IngestOptions) -> Listing:
         columns: tuple[object, ...] = ()
         if kind.has_rows:
             columns = (options.columns, options.column_types)
-        if version := images_version(images):  # That makes images, or reads them.
-            columns += (version,)
+        version = images_version(images)  # Of code that makes images, or reads them.
+        columns += (version,) * bool(version)
         listing.fingerprint = fingerprint_refs(_count(listing), columns)
         check_classes(listing.classes, listing.options.further_types.get("label") == "strings")
         listing.options = leave_out_rare(listing.options, listing.classes)
@@ -116,7 +116,12 @@ def list_images(images: str, options: IngestOptions) -> Listing:
         of_boxes = dict.fromkeys(boxes.classes, 0) if boxes and boxes.classes else None
         for sentence in find_slips(of_boxes or listing.classes):
             noticed(sentence)
-        if kind.lists_images and (lost := find_lost_bits(listing.refs(), source, prepare)):
+        is_own_code = version != ""
+        if (
+            kind.lists_images
+            and not is_own_code
+            and (lost := find_lost_bits(listing.refs(), source, prepare))
+        ):
             noticed(lost)
     listing.options = listing.options.say_understood(said.understood)
     listing.noticed = tuple(said.noticed)

@@ -73,6 +73,7 @@ _MAY_BE_SPLITS = (
 )
 _ID_WORDS = {"id", "uid", "uuid", "index", "idx", "user", "patient", "subject", "hash", "md5"}
 _MEASURE_WORDS = {"width", "height", "size", "bytes", "date", "time", "year", "url", "name"}
+_IMAGE_WORDS = {"images", "image", "imgs", "img", "photos", "pictures", "jpegimages", "data"}
 _WORD = re.compile(r"[A-Za-z][a-z]*|[A-Z]+")
 
 
@@ -237,13 +238,19 @@ def _some(rows: TableRows) -> Iterator[tuple[int, Row]]:
 
 
 def _folders_near(path: str) -> list[str]:
-    """The folders beside a table, in those, and beside its own folder, as they are seen from it."""
+    """The folders in a table's own, and those beside it that are called as images' or as it is."""
     folder = kind_of(path).folder(path)
     below = _subfolders(folder)
     deeper = [f"{name}/{inner}" for name in below for inner in _subfolders(f"{folder}/{name}")]
-    above = [f"../{name}" for name in _subfolders(f"{folder}/..")]
+    own = {*_words(os.path.basename(path)), *_IMAGE_WORDS, *SPLIT_NAMES}
+    beside = [name for name in _subfolders(f"{folder}/..") if own.intersection(_words(name))]
+    above = [f"../{name}" for name in beside]
     higher = [f"{name}/{inner}" for name in above for inner in _subfolders(f"{folder}/{name}")]
     return [*below, *deeper, "..", *above, *higher]
+
+
+def _words(name: str) -> set[str]:
+    return {word.lower() for word in _WORD.findall(name)}
 
 
 def _subfolders(folder: str) -> list[str]:
@@ -631,7 +638,7 @@ def _take_label(
 
 def _is_other(name: str) -> bool:
     """Whether a column is called as those are that identify or measure."""
-    words = {word.lower() for word in _WORD.findall(name)}
+    words = _words(name)
     return bool(words & (_ID_WORDS | _MEASURE_WORDS)) and not words & {"class", "label"}
 
 

@@ -10,7 +10,13 @@ from image_pipeline.components.sources.file_names import split_named
 from image_pipeline.components.sources.rows import Row
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, list_whole, read_rows
 from image_pipeline.components.sources.understood import understood
-from image_pipeline.components.tables.annotated_folders import count_splits, read_head, walk
+from image_pipeline.components.tables.annotated_folders import (
+    Look,
+    count_splits,
+    glance,
+    read_head,
+    walk,
+)
 
 _NAMED = re.compile(
     r"[^/]*coco[^/]*\.json|(_?annotations|instances|panoptic)[^/]*\.json", re.IGNORECASE
@@ -20,10 +26,10 @@ _CHUNK = 2**17  # bytes at a file's beginning and end, by which it is told
 _LOOKED_FOR = 20  # images of a file, to find the folder that they are in
 
 
-def _find_files(folder: str) -> list[tuple[str, str]]:
+def _find_files(folder: str, look: Look = walk) -> list[tuple[str, str]]:
     """The COCO files of a folder, or of its folders: where each is, and its name."""
     found = []
-    for below, _, names in walk(folder, most_deep=1):
+    for below, _, names in look(folder, 1):
         for name in names:
             path = os.path.join(folder, below, name)
             if not name.lower().endswith(".json"):
@@ -113,7 +119,7 @@ def _find_images(folder: str, below: str, split: str | None, rows: Sequence[Row]
 
 COCO_FOLDER = SourceKind(
     name="a folder of COCO files",
-    in_folder=lambda folder: bool(_find_files(folder)),
+    in_folder=lambda folder: bool(_find_files(folder, glance)),
     files=list_whole,
     rows=read_coco_folder,
 )

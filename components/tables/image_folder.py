@@ -11,16 +11,22 @@ from image_pipeline.components.sources.file_names import split_named
 from image_pipeline.components.sources.rows import Row
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, list_whole, read_rows
 from image_pipeline.components.sources.understood import understood
-from image_pipeline.components.tables.annotated_folders import count_splits, read_head, walk
+from image_pipeline.components.tables.annotated_folders import (
+    Look,
+    count_splits,
+    glance,
+    read_head,
+    walk,
+)
 
 _NAMES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 _COLUMN = "file_name"
 
 
-def _find_metadata(folder: str) -> list[tuple[str, str]]:
+def _find_metadata(folder: str, look: Look = walk) -> list[tuple[str, str]]:
     """The folders that have such a file, below the one that is given, with its name."""
     found = []
-    for below, _, names in walk(folder, most_deep=2):
+    for below, _, names in look(folder, 2):
         own = next((name for name in _NAMES if name in names), None)
         if own is not None and _is_metadata(os.path.join(folder, below, own)):
             found.append((below, own))
@@ -76,7 +82,7 @@ def _split_in(cells: dict[str, Any]) -> str | None:
 
 IMAGE_FOLDER = SourceKind(
     name="an ImageFolder of Hugging Face",
-    in_folder=lambda folder: bool(_find_metadata(folder)),
+    in_folder=lambda folder: bool(_find_metadata(folder, glance)),
     files=list_whole,
     rows=read_image_folder,
 )

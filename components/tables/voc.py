@@ -18,7 +18,7 @@ from image_pipeline.components.sources.source_kinds import Asked, SourceKind, li
 from image_pipeline.components.sources.understood import noticed, understood
 from image_pipeline.components.tables.annotated_folders import (
     count_splits,
-    find_first,
+    glance,
     images_by_stem,
     read_head,
     walk,
@@ -33,9 +33,9 @@ _ENDING = re.compile(r"\.(jpe?g|png|xml)$", re.IGNORECASE)
 
 
 def _is_voc(folder: str) -> bool:
-    for place in ("Annotations", "annotations", ""):
-        found = find_first(os.path.join(folder, place), (".xml",))
-        if found is not None and b"<annotation" in read_head(found):
+    for below, _, names in glance(folder):
+        own = (name for name in names if name.lower().endswith(".xml"))
+        if any(b"<annotation" in read_head(os.path.join(folder, below, name)) for name in own):
             return True
     return False
 

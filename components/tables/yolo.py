@@ -20,7 +20,7 @@ from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.rows import Row, TableError
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, list_whole
 from image_pipeline.components.sources.understood import noticed, understood
-from image_pipeline.components.tables.annotated_folders import count_splits, read_head, walk
+from image_pipeline.components.tables.annotated_folders import count_splits, glance, read_head, walk
 
 _LINE = re.compile(r"\s*\d+(\s+[-+\d.e]+){4,}\s*")
 _NAMES = ("classes.txt", "obj.names", "predefined_classes.txt", "class.names")
@@ -31,7 +31,7 @@ def _is_yolo(folder: str) -> bool:
     """Whether a YAML file names classes, or the first file of labels has lines of boxes."""
     if _find_yaml(folder) is not None:
         return True
-    for below, _, names in walk(folder, most_deep=3):
+    for below, _, names in glance(folder):
         if below.split("/")[-1] != "labels" and not any(each in names for each in _NAMES):
             continue
         for name in names[:50]:
@@ -43,11 +43,8 @@ def _is_yolo(folder: str) -> bool:
 
 def _find_yaml(folder: str) -> dict[str, Any] | None:
     """What a YAML file says that names classes; None if there is none."""
-    try:
-        found = sorted(each for each in os.listdir(folder) if each.endswith((".yaml", ".yml")))
-    except OSError:
-        return None
-    for name in found:
+    names = next((names for below, _, names in glance(folder) if not below), [])
+    for name in (each for each in names if each.endswith((".yaml", ".yml"))):
         try:
             said = yaml.safe_load(read_head(os.path.join(folder, name), 2**20))
         except (yaml.YAMLError, ValueError, RecursionError):
