@@ -243,7 +243,7 @@ def _folders_near(path: str) -> list[str]:
     below = _subfolders(folder)
     deeper = [f"{name}/{inner}" for name in below for inner in _subfolders(f"{folder}/{name}")]
     own = {*_words(os.path.basename(path)), *_IMAGE_WORDS, *SPLIT_NAMES}
-    beside = [name for name in _subfolders(f"{folder}/..") if own.intersection(_words(name))]
+    beside = [name for name in _subfolders(f"{folder}/..") if own.issuperset(_words(name))]
     above = [f"../{name}" for name in beside]
     higher = [f"{name}/{inner}" for name in above for inner in _subfolders(f"{folder}/{name}")]
     return [*below, *deeper, "..", *above, *higher]

@@ -11,7 +11,7 @@ _MOST_DEEP = 4  # folders below the one that is given
 _MOST_LOOKED_AT = 64  # entries of a folder, to tell what it is
 _OF_SPLITS = ("train", "training", "valid", "val", "validation", "test", "testing", "dev")
 _PLACES = (
-    *("", "annotations", "Annotations", "labels", "images", *_OF_SPLITS),
+    *("", "annotations", "Annotations", "annotations/xmls", "labels", "images", *_OF_SPLITS),
     *(f"{each}/{inner}" for each in _OF_SPLITS for inner in ("labels", "images", "Annotations")),
     *(f"{outer}/{each}" for each in _OF_SPLITS for outer in ("labels", "images", "annotations")),
 )
