@@ -32,7 +32,7 @@ def _is_yolo(folder: str) -> bool:
     if _find_yaml(folder) is not None:
         return True
     for below, _, names in glance(folder):
-        if below.split("/")[-1] != "labels" and not any(each in names for each in _NAMES):
+        if "labels" not in below.split("/") and not any(each in names for each in _NAMES):
             continue
         for name in names[:50]:
             lines = read_head(os.path.join(folder, below, name)).decode(errors="replace")

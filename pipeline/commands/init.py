@@ -134,25 +134,16 @@ def _choose(unclear: Any) -> Any:
 def _read_folder(
     images_dir: str, given: Any, chosen: Any = None
 ) -> tuple[str, Any, Any, list[Any]]:
-    from image_pipeline.components import files
-    from image_pipeline.components.errors import UserError
     from image_pipeline.components.ingest.counted_folders import list_images_of
     from image_pipeline.components.ingest.open_source import open_source
-    from image_pipeline.components.sources.folder import FOLDER
-    from image_pipeline.components.sources.source_kinds import kind_of
-    from image_pipeline.init.annotations import explain_boxes, find_coco
     from image_pipeline.init.layout import find_said, guess_layout, split_pairs
     from image_pipeline.init.listing import list_files
 
     source = open_source(images_dir, given)
     refs = list_files(source)
     paths = list(refs)
-    if (coco := find_coco(paths)) and kind_of(images_dir) is FOLDER:
-        return _read_table(files.join(images_dir, coco), given)
     layout = find_said(refs.values()) or guess_layout(paths, images_dir, chosen)
     if layout.masks is None:
-        if explained := explain_boxes(source, refs):
-            raise UserError(explained)
         images = list_images_of(paths)
         own = [refs[path] for path in images if not path.startswith(layout.leave_out)]
         return images_dir, *_open_videos(layout, source, own, given.follow_links)
