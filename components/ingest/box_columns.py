@@ -1,0 +1,160 @@
+"""Which columns of a table are boxes, if each row is one, and what their four numbers are."""
+
+import csv
+import itertools
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from image_pipeline.components.ingest.column_values import plain_name
+from image_pipeline.components.ingest.image_columns import MOST_FOLDERS
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.labels.boxes import BoxOptions
+from image_pipeline.components.sources.options import BoxRowOptions
+from image_pipeline.components.sources.rows import Row
+from image_pipeline.components.sources.source_kinds import kind_of
+from image_pipeline.components.sources.understood import understood
+from image_pipeline.components.tables.box_order import read_cells_order, read_order
+from image_pipeline.components.tables.column_names import BOXES, usual_columns
+from image_pipeline.components.tables.joined_rows import (
+    JOINED_BOXES,
+    LABEL,
+)
+from image_pipeline.components.tables.rows_once import TableRows
+
+_CORNERS: tuple[tuple[tuple[str, ...], str | None], ...] = (
+    (("xmin", "ymin", "xmax", "ymax"), "xyxy"),
+    (("x1", "y1", "x2", "y2"), "xyxy"),
+    (("x0", "y0", "x1", "y1"), "xyxy"),
+    (("box1", "box2", "box3", "box4"), "xyxy"),  # of a table without names, as keras-retinanet has
+    (("left", "top", "right", "bottom"), "xyxy"),
+    (("xtl", "ytl", "xbr", "ybr"), "xyxy"),
+    (("xcenter", "ycenter", "width", "height"), "center_xywh"),
+    (("centerx", "centery", "width", "height"), "center_xywh"),
+    (("cx", "cy", "w", "h"), "center_xywh"),
+    (("xmin", "ymin", "width", "height"), "xywh"),
+    (("left", "top", "width", "height"), "xywh"),
+    (("x", "y", "width", "height"), "xywh"),
+    (("x", "y", "w", "h"), "xywh"),
+)
+_PREFIXES = ("", "bbox", "box", "bndbox", "roi")
+_ONE_COLUMN = ("bbox", "box", "bndbox", "boundingbox")
+_SIZES = (("width", "height"), ("imagewidth", "imageheight"), ("imgwidth", "imgheight"))
+_CROWDS = ("isgroupof", "iscrowd", "crowd")
+BOX_CLASSES = (
+    *("class", "label", "labelname", "classname", "category", "categoryname", "name", "object"),
+    *("objectname", "species", "type", "classid", "categoryid", "labelid", "classes", "labels"),
+)
+
+
+def find_box_rows(path: str, options: IngestOptions, rows: TableRows, first: Row) -> IngestOptions:
+    """The columns of boxes, if each row is one, and what their four numbers are."""
+    if options.box_rows is not None or "boxes" in options.columns:
+        return options
+    if any(name.lower() in BOXES for name in first.cells):
+        return options
+    by_name = {plain_name(name): name for name in reversed(list(first.cells))}
+    numbers, order = _name_corners(by_name)
+    if numbers is None:
+        one = next((by_name[name] for name in _ONE_COLUMN if name in by_name), None)
+        if one is None or not _is_list_of_four(first.cells[one]):
+            return options
+        numbers = (one,)
+    free = {plain: name for plain, name in by_name.items() if name not in numbers}
+    size = next((tuple(free[s] for s in pair) for pair in _SIZES if free.keys() >= set(pair)), None)
+    given = options.columns.get(LABEL)
+    asked = BoxRowOptions(
+        numbers=numbers,
+        name=given or next((free[name] for name in BOX_CLASSES if name in free), None),
+        size=size,  # type: ignore[arg-type]
+        crowd=next((free[name] for name in _CROWDS if name in free), None),
+    )
+    table = os.path.basename(path)
+    image = (
+        options.columns.get("image") or usual_columns(list(first.cells), options.columns)["image"]
+    )
+    if asked.name is not None and (names := _find_names(path, rows, asked.name)):
+        asked = asked.model_copy(update={"names": names[1]})
+        understood(f"{table}: {names[0]} says what the classes are called")
+    boxes = {} if options.boxes is None else options.boxes.model_dump(exclude_unset=True)
+    if "format" not in boxes:
+        judged = read_order(path, options, rows, image, asked, order)
+        boxes["format"] = judged.format
+        understood(f"{table}: each row is a box, {judged.words}")
+    named = (
+        f"classes are in {asked.name!r}"
+        if asked.name
+        else "all are of one class, 'object', unless ingest.columns={label: …} names their column"
+    )
+    understood(f"{table}: the rows of an image are joined; {named}")
+    columns = {name: column for name, column in options.columns.items() if name != LABEL}
+    columns |= {"boxes": JOINED_BOXES, "image": image}
+    update = {"box_rows": asked, "columns": columns, "boxes": BoxOptions.model_validate(boxes)}
+    return options.model_copy(update=update)
+
+
+def understand_cells(
+    path: str, given: IngestOptions, options: IngestOptions, rows: TableRows
+) -> IngestOptions:
+    """The options with the order of boxes' numbers, if it is not said, and not the usual one.
+
+    Args:
+      path: of the table.
+      given: the options before its columns were named.
+      options: the options since.
+      rows: the table's, an image each.
+    """
+    is_said = given.boxes is not None and "format" in given.boxes.model_fields_set
+    if options.boxes is None or is_said or options.boxes.format != "xywh":
+        return options
+    judged = read_cells_order(path, options, rows)
+    if judged is None:
+        return options
+    understood(f"{os.path.basename(path)}: {judged.words}")
+    boxes = options.boxes.model_copy(update={"format": judged.format})
+    return options.model_copy(update={"boxes": boxes})
+
+
+def _find_names(path: str, rows: TableRows, column: str) -> tuple[str, dict[str, str]] | None:
+    """A table of two columns beside this one that names the codes of all classes; and its names."""
+    folder = kind_of(path).folder(path)
+    codes = {str(row.cells.get(column) or "").strip() for _, row in rows if not row.problem} - {""}
+    try:
+        beside = sorted(each for each in os.listdir(folder) if each.lower().endswith(".csv"))
+    except OSError:
+        return None
+    for name in beside[:MOST_FOLDERS]:
+        try:
+            with open(os.path.join(folder, name), encoding="utf-8-sig", newline="") as file:
+                pairs = [
+                    row[:2] for row in itertools.islice(csv.reader(file), 10**5) if len(row) == 2
+                ]
+        except (OSError, UnicodeError, csv.Error):
+            continue
+        names = {code.strip(): called.strip() for code, called in pairs}
+        are_names = not any(called.isdigit() for called in names.values())
+        if codes and codes <= names.keys() and are_names:
+            return name, {code: names[code] for code in sorted(codes)}
+    return None
+
+
+def _name_corners(by_name: Mapping[str, str]) -> tuple[tuple[str, ...] | None, str | None]:
+    for prefix in _PREFIXES:
+        for names, order in _CORNERS:
+            if all(f"{prefix}{name}" in by_name for name in names):
+                return tuple(by_name[f"{prefix}{name}"] for name in names), order
+    return None, None
+
+
+def _is_list_of_four(cell: Any) -> bool:
+    if isinstance(cell, str):
+        cell = cell.strip().strip("[]()").replace(",", " ").split()
+    return isinstance(cell, list | tuple) and len(cell) == 4 and all(map(_is_number, cell))
+
+
+def _is_number(cell: Any) -> bool:
+    try:
+        float(cell)
+    except (TypeError, ValueError):
+        return False
+    return True

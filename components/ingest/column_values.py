@@ -1,0 +1,97 @@
+"""What the values of a table's columns are, told from all of its rows."""
+
+import collections
+import dataclasses
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from image_pipeline.components.sources.rows import Row
+from image_pipeline.components.tables.rows_once import TableRows
+
+_LOOKED_FOR = 50  # rows whose files are looked for
+_MOST_VALUES = 1000  # of a column of classes
+_WORD = re.compile(r"[A-Za-z][a-z]*|[A-Z]+")
+
+
+@dataclasses.dataclass
+class ColumnValues:
+    """What the values of a column are.
+
+    Attributes:
+      counts: of its values, as text; of very many, of none.
+      is_many: whether there are more than a column of classes has.
+      is_plain: whether all are text or numbers.
+      has_fraction: whether any is a number that is not whole.
+    """
+
+    counts: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    is_many: bool = False
+    is_plain: bool = True
+    has_fraction: bool = False
+
+    def see(self, cell: Any) -> None:
+        """Takes a cell into account."""
+        if not isinstance(cell, str | int | float):
+            self.is_plain = False
+            return
+        if not self.is_many:
+            self.counts[str(cell).strip()] += 1
+            self.is_many = len(self.counts) > _MOST_VALUES
+        if self.has_fraction:
+            return
+        try:
+            self.has_fraction = float(cell) % 1 != 0
+        except (ValueError, OverflowError):
+            return
+
+    @property
+    def values(self) -> set[str]:
+        """All of them; empty cells are none."""
+        return set(self.counts) - {""}
+
+    @property
+    def may_be_label(self) -> bool:
+        """Whether there are several values, of which each is of several rows."""
+        values = self.values
+        is_few = self.is_plain and not self.is_many and len(values) >= 2
+        return is_few and not self.has_fraction and 2 * len(values) <= self.counts.total()
+
+    @property
+    def is_yes_or_no(self) -> bool:
+        """Whether each value says that a row is of the column's class, or that it is not."""
+        values = {value.lower().removesuffix(".0") for value in self.values}
+        is_either = values <= {"0", "1", "true", "false"} or values == {"-1", "1"}
+        return self.is_plain and not self.is_many and bool(values) and is_either
+
+
+def first_rows(rows: TableRows) -> Iterator[tuple[int, Row]]:
+    """The first rows of each table that can be read."""
+    counts: collections.Counter[int] = collections.Counter()
+    for number, row in rows:
+        if not row.problem and counts[number] < _LOOKED_FOR:
+            yield number, row
+            counts[number] += 1
+            if len(counts) == len(rows.tables) and counts[number] == _LOOKED_FOR:
+                return
+
+
+def look_at(rows: TableRows, names: Sequence[str] | None) -> dict[str, ColumnValues]:
+    """The values of some columns, or of all, by the columns' names."""
+    columns: dict[str, ColumnValues] = collections.defaultdict(ColumnValues)
+    for _, row in rows:
+        for name in row.cells if names is None else names:
+            cell = row.cells.get(name)
+            if cell is not None:
+                columns[name].see(cell)
+    return columns
+
+
+def plain_name(name: str) -> str:
+    """A column's name without what only sets words apart: `bboxxmin` of `BBox_X-min`."""
+    return re.sub(r"[\W_]+", "", name.lower())
+
+
+def words_of(name: str) -> set[str]:
+    """The words of a name, in small letters."""
+    return {word.lower() for word in _WORD.findall(name)}

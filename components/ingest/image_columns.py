@@ -1,0 +1,134 @@
+"""Which column of a table names the images, and where these are."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from image_pipeline.components import files
+from image_pipeline.components.ingest.column_values import first_rows, plain_name, words_of
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES, ending_of
+from image_pipeline.components.sources.folder import locate
+from image_pipeline.components.sources.reading import IMAGE_ENDINGS
+from image_pipeline.components.sources.rows import Row
+from image_pipeline.components.sources.source_kinds import kind_of
+from image_pipeline.components.sources.understood import understood
+from image_pipeline.components.tables.column_names import usual_columns
+from image_pipeline.components.tables.rows_once import TableRows
+
+MOST_FOLDERS = 100  # of a table's folder, in which they may be
+_ENOUGH = 0.9  # of the rows that are looked at
+_IDENTIFIERS = (
+    *("filepaths", "filenames", "fname", "paths", "files", "images", "relativepath", "fullpath"),
+    *("picture", "photo", "imagefilename", "imageid", "idcode", "imgid", "id", "name", "uid"),
+    *("uuid", "key"),
+)
+_IMAGE_WORDS = {"images", "image", "imgs", "img", "photos", "pictures", "jpegimages", "data"}
+
+
+def find_images(path: str, options: IngestOptions, rows: TableRows, first: Row) -> IngestOptions:
+    """The column of images, the folder that they are in, and the ending that their names lack."""
+    usual = usual_columns(list(first.cells), options.columns)
+    image = usual.get("image") or _find_identifier(rows, first)
+    if image is None or options.path_ending or not files.is_local(path):
+        return options
+    named = [
+        (str(row.cells.get(image) or "").strip().replace("\\", "/"), rows.tables[number][1] or "")
+        for number, row in first_rows(rows)
+    ]
+    named = [each for each in named if each[0]]
+    if not named or SPLIT in (options.root_dir or ""):
+        return options
+    near = _folders_near(path)
+    if SPLIT in path:
+        first_split = named[0][1]
+        near = [each.replace(first_split, SPLIT) for each in near if first_split in each] + near
+    roots = [options.root_dir] if options.root_dir is not None else ["", *near]
+    found = _find_files(kind_of(path).folder(path), roots, named)
+    if found is None:
+        return options
+    root, ending = found
+    update: dict[str, Any] = {}
+    if usual.get("image") is None:
+        update["columns"] = {**options.columns, "image": image}
+    if ending:
+        update["path_ending"] = ending
+    if root != (options.root_dir or ""):
+        update["root_dir"] = root
+    if update:
+        table = os.path.basename(path)
+        where = f" in {os.path.normpath(root)}/" if root else ""
+        what = f"{image!r} names images{where}"
+        understood(f"{table}: {what}{f', without their ending {ending}' if ending else ''}")
+    return options.model_copy(update=update)
+
+
+def _find_identifier(rows: TableRows, first: Row) -> str | None:
+    """The column that is called as images are elsewhere, or the only one of images' names."""
+    by_name = {plain_name(name): name for name in first.cells}
+    if named := next((by_name[name] for name in _IDENTIFIERS if name in by_name), None):
+        return named
+    seen = [row.cells for _, row in first_rows(rows)]
+    of_images = [
+        name
+        for name in first.cells
+        if sum(_is_image_name(cells.get(name)) for cells in seen) >= _ENOUGH * len(seen)
+    ]
+    return of_images[0] if len(of_images) == 1 else None
+
+
+def _is_image_name(cell: Any) -> bool:
+    return isinstance(cell, str) and ending_of(cell.strip()) in IMAGE_ENDINGS
+
+
+def _folders_near(path: str) -> list[str]:
+    """The folders in a table's own, and those beside it that are called as images' or as it is."""
+    folder = kind_of(path).folder(path)
+    below = _subfolders(folder)
+    deeper = [f"{name}/{inner}" for name in below for inner in _subfolders(f"{folder}/{name}")]
+    own = {*words_of(os.path.basename(path)), *_IMAGE_WORDS, *SPLIT_NAMES}
+    beside = [name for name in _subfolders(f"{folder}/..") if own.issuperset(words_of(name))]
+    above = [f"../{name}" for name in beside]
+    higher = [f"{name}/{inner}" for name in above for inner in _subfolders(f"{folder}/{name}")]
+    return [*below, *deeper, "..", *above, *higher]
+
+
+def _subfolders(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder or ".") as entries:
+            found = [each.name for each in entries if each.is_dir() and each.name[0] != "."]
+    except OSError:
+        return []
+    return sorted(found)[:MOST_FOLDERS]
+
+
+def _find_files(
+    folder: str, roots: Sequence[str], named: Sequence[tuple[str, str]]
+) -> tuple[str, str] | None:
+    """The folder and the ending with which most names are files; None if there is none.
+
+    Args:
+      folder: of the table.
+      roots: folders that are tried, seen from it; `{SPLIT}` stands for a split's name.
+      named: paths, each with its table's split.
+    """
+
+    def locate_in(root: str, name: str, split: str) -> str:
+        return locate(os.path.join(folder, root.replace(SPLIT, split)) if root else folder, name)
+
+    for root in roots:
+        there = sum(os.path.exists(locate_in(root, *each)) for each in named)
+        if there >= (_ENOUGH if root else 0.5) * len(named) or (there and root == ""):
+            return root, ""
+        name, split = named[0]
+        if "." in os.path.basename(name)[-5:]:
+            continue
+        for ending in _endings_in(locate_in(root, name, split)):
+            there = sum(os.path.exists(f"{locate_in(root, *each)}{ending}") for each in named)
+            if there >= _ENOUGH * len(named):
+                return root, ending
+    return None
+
+
+def _endings_in(path: str) -> list[str]:
+    return [each for each in sorted(IMAGE_ENDINGS) if os.path.exists(f"{path}{each}")]

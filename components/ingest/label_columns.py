@@ -1,0 +1,188 @@
+"""Which columns of a table are labels, and which name splits."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.column_values import (
+    ColumnValues,
+    look_at,
+    plain_name,
+    words_of,
+)
+from image_pipeline.components.ingest.folder_meaning import FIRST_FOLDER, choose_eval, share_splits
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.sources.file_names import SPLIT_NAMES
+from image_pipeline.components.sources.rows import Row
+from image_pipeline.components.sources.understood import noticed, understood
+from image_pipeline.components.tables.column_names import BOXES, usual_columns
+from image_pipeline.components.tables.joined_rows import (
+    LABEL,
+    is_yes,
+)
+from image_pipeline.components.tables.rows_once import TableRows
+
+_MOST_SPLITS = 20
+_SPLITS = (
+    *("split", "subset", "set", "usage", "partition", "phase", "fold", "foldtype", "datasplit"),
+    *("dataset", "datatype", "splits", "setname", "splitname", "purpose"),
+)
+_SPLIT_VALUES = {
+    **SPLIT_NAMES,
+    **dict.fromkeys(("validate", "vld", "vali", "publictest"), "eval"),
+    **{"trn": "train", "privatetest": "test"},
+}
+_MAY_BE_SPLITS = (
+    *("fold", "kfold", "istrain", "istraining", "istest", "isval", "isvalid", "isvalidation"),
+    *("istrainingimage", *_SPLITS),
+)
+_ID_WORDS = {"id", "uid", "uuid", "index", "idx", "user", "patient", "subject", "hash", "md5"}
+_MEASURE_WORDS = {"width", "height", "size", "bytes", "date", "time", "year", "url", "name"}
+
+
+def find_labels(path: str, options: IngestOptions, rows: TableRows, first: Row) -> IngestOptions:
+    """The column of splits; and that of labels, or those of one class each."""
+    options = find_split(path, options, rows, first)
+    usual = usual_columns(list(first.cells), options.columns)
+    names_label = {"label", "mask"} & {*options.columns, *usual}
+    of_boxes = [name for name in first.cells if name.lower() in (*BOXES, "tags")]
+    is_joined = options.box_rows is not None or options.label_columns != ()
+    is_said = bool(names_label or of_boxes) or is_joined or options.masks is not None
+    if is_said or options.label_pattern != FIRST_FOLDER:
+        return options
+    columns, split = look_at(rows, None), options.columns.get("split")
+    image = options.columns.get("image") or usual.get("image")
+    taken = {image, split, usual.get("group"), *options.columns.values()}
+    others = {name: column for name, column in columns.items() if name not in taken}
+    return _take_label(path, options, rows, others, columns[image or ""] if image else None)
+
+
+def find_split(path: str, options: IngestOptions, rows: TableRows, first: Row) -> IngestOptions:
+    """The column of splits, if its values are such."""
+    by_name = {plain_name(name): name for name in reversed(list(first.cells))}
+    split = next((by_name[name] for name in _MAY_BE_SPLITS if name in by_name), None)
+    if split is None or "split" in options.columns:
+        return options
+    return _take_split(path, options, split, look_at(rows, [split])[split])
+
+
+def _take_split(
+    path: str, options: IngestOptions, split: str, column: ColumnValues
+) -> IngestOptions:
+    """The options of a column whose values name splits, or as they are."""
+    named = {value: _SPLIT_VALUES.get(value.lower()) for value in column.values}
+    known = {value: name for value, name in named.items() if name is not None}
+    table = os.path.basename(path)
+    if known == {"train": "train"} == named and options.splits == IngestOptions().splits:
+        understood(f"{table}: all of {split!r} are 'train', so that images are shared out anew")
+        return options.model_copy(update={"columns": {**options.columns, "split": None}})
+    is_split = plain_name(split) in _SPLITS
+    are_all = len(known) == len(named) and "train" in known.values()
+    if not (is_split and are_all and len(set(known.values())) > 1):
+        if split not in options.columns.values() and 1 < len(named) <= _MOST_SPLITS:
+            values = ", ".join(sorted(named))
+            noticed(
+                f"{table}: {split!r} ({values}) does not say which rows are for "
+                f"training; if it does, ingest.columns={{split: {split!r}}}, and "
+                'ingest.split_names, as in \'{"1": train, "0": eval}\''
+            )
+        return options
+    if any(value in options.splits for value in known if known[value] != value):
+        return options  # They are splits by their own names.
+    update: dict[str, Any] = {"columns": {**options.columns, "split": split}}
+    if "test" not in options.splits:
+        evaluated = choose_eval(known)
+        known = evaluated if "eval" not in known.values() else known
+    if options.splits == IngestOptions().splits:
+        update["splits"] = share_splits(known)
+    elif not set(known.values()) <= set(options.splits):
+        return options
+    renamed = {value: name for value, name in sorted(known.items()) if value != name}
+    update["split_names"] = renamed | options.split_names
+    if renamed or split.lower() not in ("split", "subset"):
+        told = ", ".join(f"{value} ({name})" for value, name in sorted(known.items()))
+        understood(f"{table}: {split!r} names the splits: {told}")
+    return options.model_copy(update=update)
+
+
+def _take_label(
+    path: str,
+    options: IngestOptions,
+    rows: TableRows,
+    columns: Mapping[str, ColumnValues],
+    images: ColumnValues | None,
+) -> IngestOptions:
+    """The options with the label of a table of which no column is called as labels are."""
+    table = os.path.basename(path)
+    one_each = [name for name, column in columns.items() if column.is_yes_or_no]
+    others = [
+        name
+        for name, column in columns.items()
+        if name not in one_each and column.may_be_label and not _is_other(name)
+    ]
+    if len(one_each) == 1:  # of which a row is one, or is not
+        others += one_each
+    folders = _first_folders(images)
+    if len(folders) > 1:  # Then classes are in the paths, as for a folder.
+        if others or len(one_each) > 1:
+            more = ", ".join(map(repr, (others or one_each)[:5]))
+            understood(
+                f"{table}: no column is called as labels are, so classes are the first folders of "
+                f"paths: {', '.join(sorted(folders)[:5])}; ingest.columns={{label: …}} takes a "
+                f"column, such as {more}"
+            )
+        return options
+    ways = [*others, *(["the columns of 0 and 1"] if len(one_each) > 1 else [])]
+    if len(ways) > 1:
+        told = "; ".join(f"for {name!r}, ingest.columns={{label: {name!r}}}" for name in others)
+        if len(one_each) > 1:
+            named = ", ".join(one_each[:5]) + ", …" * (len(one_each) > 5)
+            told += f"; for {named} as a class each, ingest.label_columns=[{named}]"
+        raise UserError(
+            f"No column of {path!r} is called as labels are, and several may be: {told}; for "
+            "images without labels, ingest.label_pattern=null."
+        )
+    if others:
+        understood(f"{table}: the label is the column {others[0]!r}, ingest.columns={{label: …}}")
+        return options.model_copy(update={"columns": {**options.columns, LABEL: others[0]}})
+    if len(one_each) > 1:
+        return _take_columns(table, options, rows, one_each)
+    if columns:
+        raise UserError(
+            f"No column of {path!r} is called as labels are, and none has few values that come "
+            f"again: {', '.join(map(repr, columns))}. Name it, as in ingest.columns={{label: "
+            f"{next(iter(columns))!r}}}; for images without labels, ingest.label_pattern=null."
+        )
+    return options
+
+
+def _is_other(name: str) -> bool:
+    """Whether a column is called as those are that identify or measure."""
+    words = words_of(name)
+    return bool(words & (_ID_WORDS | _MEASURE_WORDS)) and not words & {"class", "label"}
+
+
+def _first_folders(images: ColumnValues | None) -> set[str]:
+    if images is None:
+        return set()
+    paths = [value.replace("\\", "/") for value in images.counts]
+    return {path.split("/")[0] for path in paths if "/" in path.strip("/")}
+
+
+def _take_columns(
+    table: str, options: IngestOptions, rows: TableRows, names: Sequence[str]
+) -> IngestOptions:
+    """The options of a table that has a column a class: one of them a row, or tags."""
+    counts = (sum(is_yes(row.cells.get(n)) for n in names) for _, row in rows if not row.problem)
+    is_class = all(count == 1 for count in counts)
+    update: dict[str, Any] = {
+        "label_columns": tuple(names),
+        "columns": {**options.columns, LABEL: LABEL},
+    }
+    if not is_class:
+        update["column_types"] = {**options.column_types, LABEL: "strings"}
+    shown = ", ".join(names[:5]) + ", …" * (len(names) > 5)
+    kind = "class" if is_class else "tag"
+    understood(f"{table}: each of {shown} is a {kind} (ingest.label_columns)")
+    return options.model_copy(update=update)

@@ -1,0 +1,101 @@
+"""Which columns of a table are masks that no file holds: by run lengths, or of segments."""
+
+import os
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.box_columns import BOX_CLASSES
+from image_pipeline.components.ingest.column_values import first_rows, look_at, plain_name
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.labels.masks import MaskOptions
+from image_pipeline.components.messages import show
+from image_pipeline.components.sources.options import RunLengthOptions
+from image_pipeline.components.sources.rows import Row
+from image_pipeline.components.sources.understood import understood
+from image_pipeline.components.tables.column_names import usual_columns
+from image_pipeline.components.tables.drawn_masks import (
+    NO_SEGMENT,
+    ascend,
+    drawn_classes,
+    is_no_run,
+    is_runs,
+)
+from image_pipeline.components.tables.joined_rows import (
+    MASK,
+    ONLY_CLASS,
+)
+from image_pipeline.components.tables.rows_once import TableRows
+
+_RUN_NAMES = ("encodedpixels", "rle", "runlengths", "runlength", "rlemask", "maskrle")
+
+
+def find_run_lengths(
+    path: str, options: IngestOptions, rows: TableRows, first: Row
+) -> IngestOptions:
+    """The columns of masks by run lengths, and their classes."""
+    by_name = {plain_name(name): name for name in reversed(list(first.cells))}
+    pixels = next((by_name[name] for name in _RUN_NAMES if name in by_name), None)
+    if options.run_lengths is not None or pixels is None or "mask" in options.columns:
+        return options
+    cells = [row.cells.get(pixels) for _, row in first_rows(rows)]
+    if not all(map(is_runs, cells)):
+        return options
+    if wrong := next((str(c) for c in cells if not is_no_run(c) and not ascend(str(c))), None):
+        raise UserError(
+            f"{os.path.basename(path)}: {pixels!r} has run lengths, but they do not begin one "
+            f"after the other, as in {show(wrong)}; if they tell gaps, as SIIM-ACR's do, write "
+            "where each begins, counted from 1; ingest.columns={mask: null} leaves them out."
+        )
+    name = next((by_name[each] for each in ("classid", *BOX_CLASSES) if each in by_name), None)
+    classes: tuple[str, ...] = (ONLY_CLASS,)
+    if name is not None:
+        values = look_at(rows, [name])[name].values
+        classes = tuple(sorted(values, key=lambda v: (0, int(v), v) if v.isdigit() else (1, 0, v)))
+    image = usual_columns(list(first.cells), options.columns)["image"]
+    masks = MaskOptions() if options.masks is None else options.masks
+    if masks.classes is None:
+        masks = masks.model_copy(update={"classes": ("background", *classes)})
+    understood(
+        f"{os.path.basename(path)}: {pixels!r} has masks by run lengths, counted from 1 and column "
+        f"by column; classes: background, {', '.join(classes)}"
+    )
+    update = {
+        "run_lengths": RunLengthOptions(pixels=pixels, name=name, classes=classes),
+        "columns": {**options.columns, "image": image, "mask": MASK},
+        "masks": masks,
+    }
+    return options.model_copy(update=update)
+
+
+def find_drawn(rows: TableRows) -> str | None:
+    """The column of masks that are drawn of segments; not every image has one."""
+    cells = (cell for _, row in first_rows(rows) for cell in row.cells.items())
+    return next((name for name, cell in cells if drawn_classes(cell) is not None), None)
+
+
+def name_drawn_classes(
+    path: str, options: IngestOptions, rows: TableRows, first: Row, column: str
+) -> IngestOptions:
+    """The columns of images and of masks drawn of segments, and the classes of all tables."""
+    if options.columns.get("mask", column) != column:
+        return options
+    image = usual_columns([name for name in first.cells if name != column], options.columns)
+    columns = {**options.columns, "image": image["image"], "mask": column}
+    options = options.model_copy(update={"columns": columns})
+    masks = MaskOptions() if options.masks is None else options.masks
+    if masks.classes is not None:
+        return options
+    classes: dict[str, tuple[int, ...]] = {}
+    for place, row in rows.with_places():
+        for name, levels in (drawn_classes(row.cells.get(column)) or {}).items():
+            others = {level for other in classes if other != name for level in classes[other]}
+            if classes.setdefault(name, levels) != levels or others & {*levels}:
+                raise UserError(
+                    f"{place}: the category {name!r} has the id {levels[0]}, which is otherwise in "
+                    "another file; give all files the same categories, or ingest each by itself."
+                )
+    understood(
+        f"{os.path.basename(path.rstrip('/'))}: masks of categories, drawn of panoptic segments; "
+        f"classes: {', '.join(classes)}; pixels of no segment are of none"
+    )
+    update = {"classes": classes, "ignored": (NO_SEGMENT,)}
+    return options.model_copy(update={"masks": masks.model_copy(update=update)})
