@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import cv2
 import numpy as np
 
+from image_pipeline.components import files
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.images.prepare import PrepareOptions
 from image_pipeline.components.sources.references import ImageRef, Source
@@ -25,7 +26,7 @@ def find_lost_bits(refs: Iterable[ImageRef], source: Source, options: PrepareOpt
       source: what reads them.
       options: how they are to be stored.
     """
-    if options.dtype != "uint8":
+    if options.dtype != "uint8" or not files.is_local(source.root):  # Each costs a request there.
         return ""
     some = itertools.islice(refs, _LOOKED_FOR)
     may_be = [r for r in some if r.problem is None and r.path.lower().endswith(_ENDINGS)]

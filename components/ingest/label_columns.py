@@ -16,7 +16,7 @@ from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.sources.file_names import SPLIT_NAMES
 from image_pipeline.components.sources.rows import Row
 from image_pipeline.components.sources.understood import noticed, understood
-from image_pipeline.components.tables.column_names import BOXES, usual_columns
+from image_pipeline.components.tables.column_names import BOXES, usable_name, usual_columns
 from image_pipeline.components.tables.joined_rows import (
     LABEL,
     is_yes,
@@ -53,8 +53,13 @@ def find_labels(path: str, options: IngestOptions, rows: TableRows, first: Row) 
         return options
     columns, split = look_at(rows, None), options.columns.get("split")
     image = options.columns.get("image") or usual.get("image")
+    left_out = {name for name, column in options.columns.items() if column is None}
     taken = {image, split, usual.get("group"), *options.columns.values()}
-    others = {name: column for name, column in columns.items() if name not in taken}
+    others = {
+        name: column
+        for name, column in columns.items()
+        if name not in taken and not left_out.intersection((name, usable_name(name)))
+    }
     return _take_label(path, options, rows, others, columns[image or ""] if image else None)
 
 
@@ -148,11 +153,12 @@ def _take_label(
         return options.model_copy(update={"columns": {**options.columns, LABEL: others[0]}})
     if len(one_each) > 1:
         return _take_columns(table, options, rows, one_each)
-    if columns:
+    values = [n for n, column in columns.items() if column.has_fraction and not _is_other(n)]
+    if values:
         raise UserError(
             f"No column of {path!r} is called as labels are, and none has few values that come "
-            f"again: {', '.join(map(repr, columns))}. Name it, as in ingest.columns={{label: "
-            f"{next(iter(columns))!r}}}; for images without labels, ingest.label_pattern=null."
+            f"again: {', '.join(map(repr, values))}. Name it, as in ingest.columns={{label: "
+            f"{values[0]!r}}}; for images without labels, ingest.label_pattern=null."
         )
     return options
 

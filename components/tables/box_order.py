@@ -119,7 +119,7 @@ def read_cells_order(
     """
     column, image = options.columns["boxes"], options.columns.get("image")
     sizes, boxes = ImageSizes(path, options), list[Sized]()
-    usual, shares, fractions, count = 0, 0, 0, 0
+    usual, corners, shares, fractions, count = 0, 0, 0, 0, 0
     for _, row in rows:
         cell = row.cells.get(column)
         if isinstance(cell, StatedBoxes):
@@ -133,12 +133,16 @@ def read_cells_order(
             count += 1
             a, b, c, d = box.numbers
             usual += size is None or (_is_in(a + c, size[0]) and _is_in(b + d, size[1]))
+            are_corners = size is None or (_is_in(c, size[0]) and _is_in(d, size[1]))
+            corners += are_corners and c >= a and d >= b
             shares += max(box.numbers) <= 1
             fractions += any(number % 1 for number in box.numbers)
             if len(boxes) < _MOST_KEPT:
                 boxes.append((box.numbers, size))
     are_shares = count > 0 and shares == count and fractions > 0
-    if not are_shares and usual >= count * (1 - _MISFITS):
+    most = count * (1 - _MISFITS)
+    # Where no order is better, each box that sticks out is its image's own problem.
+    if not are_shares and (usual >= most or (corners < most and 2 * usual >= count)):
         return None
     return judge_order(path, boxes, None, str(column))
 
