@@ -5,6 +5,7 @@ import collections
 import dataclasses
 import functools
 import heapq
+import itertools
 import math
 import os
 import posixpath
@@ -41,6 +42,7 @@ from image_pipeline.components.tables.rows_once import TableRows
 _TEXTS = ("label", "group", "split")  # what of `ROLES` is no path
 _PATHS = ("image", "path", "mask")
 _NO_PATH = (list, dict, Unusable)
+_PATHS_AT_ONCE = 2**16
 _MOST_FOLDERS = 1000  # in which images are looked for that no row names
 _MOST_LABELS = 10  # that a message names
 _MOST_CHARACTERS = 4096  # of a path: Linux has no longer ones, and no store
@@ -141,11 +143,13 @@ class Table:
             return
         known = np.unique(np.frombuffer(listed, np.int64))
         count, example = 0, ""
-        for folder in folders:
-            for path in _images_in(self.root, folder):
-                at = np.searchsorted(known, hash(path))
-                if at == len(known) or known[at] != hash(path):
-                    count, example = count + 1, example or path
+        for paths in itertools.chain.from_iterable(_images_in(self.root, f) for f in folders):
+            hashes = np.fromiter(map(hash, paths), np.int64, len(paths))
+            at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+            missing = np.flatnonzero(known[at] != hashes) if len(known) else range(len(paths))
+            count += len(missing)
+            names = (paths[number] for number in missing)
+            example = min(itertools.chain([example] if example else [], names), default="")
         if count:
             name = self.path.rstrip("/").rpartition("/")[2]
             is_one = "1 image lies" if count == 1 else f"{count:,} images lie"
@@ -348,14 +352,17 @@ class Table:
         return ImageRef(place, 0, 0, problem, f"{place}: {message}", Annotations(place))
 
 
-def _images_in(root: str, folder: str) -> Iterator[str]:
-    """The paths of the files in a folder below the root that end as images do, in order."""
+def _images_in(root: str, folder: str) -> Iterator[list[str]]:
+    """The paths of the files in a folder below the root that end as images do, some at a time."""
+    start = f"{folder}/" if folder else ""
     try:
         with os.scandir(os.path.join(root, folder)) as entries:
-            names = sorted(each.name for each in entries if ending_of(each.name) in IMAGE_ENDINGS)
+            named = (each.name for each in entries if each.name[0] != ".")
+            paths = (start + name for name in named if ending_of(name) in IMAGE_ENDINGS)
+            while some := list(itertools.islice(paths, _PATHS_AT_ONCE)):
+                yield some
     except OSError:
         return
-    yield from (f"{folder}/{name}" if folder else name for name in names if name[0] != ".")
 
 
 def _call_by_row(place: str) -> str:
