@@ -107,6 +107,11 @@ def split_named(folder: str) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
+def split_in_path(path: str) -> str | None:
+    """The split that the first folder of a path to name one names; None if none does."""
+    return next((split for part in path.split("/") if (split := split_named(part))), None)
+
+
 def name_of(name: str) -> str:
     """What an array is called but for its groups and its split: `x` of `train/X` and `x_train`."""
     words = _WORD.findall(name.lower().rpartition("/")[2])

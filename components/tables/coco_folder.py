@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.sources.file_names import split_named
+from image_pipeline.components.sources.file_names import split_in_path
 from image_pipeline.components.sources.rows import Row
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, list_whole, read_rows
 from image_pipeline.components.sources.understood import understood
@@ -86,8 +86,8 @@ def read_coco_folder(folder: str, columns: Asked) -> Iterator[Row]:
 
 
 def _split_of(below: str, name: str) -> str | None:
-    parts = [name.rpartition(".")[0], *below.split("/")]
-    return next((split for part in parts if (split := split_named(part))), None)
+    """The split that a file's name, or else its folders, name."""
+    return split_in_path(name.rpartition(".")[0]) or split_in_path(below)
 
 
 def _check_one_each(folder: str, found: Sequence[tuple[str, str]]) -> None:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from image_pipeline.components.sources.file_names import split_named
+from image_pipeline.components.sources.file_names import split_in_path
 from image_pipeline.components.sources.rows import Row
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, list_whole, read_rows
 from image_pipeline.components.sources.understood import understood
@@ -41,7 +41,7 @@ def read_image_folder(folder: str, columns: Asked) -> Iterator[Row]:
     """Reads each file's rows: an image, its columns, and the split that its folder names."""
     number, splits = 0, []
     for below, name in _find_metadata(folder):
-        split = next((s for part in below.split("/") if (s := split_named(part))), None)
+        split = split_in_path(below)
         for row in read_rows(os.path.join(folder, below, name)):
             number += 1
             if row.problem:
@@ -76,8 +76,8 @@ def _split_in(cells: dict[str, Any]) -> str | None:
     if "split" in map(str.lower, cells):
         return None
     paths = (cell for column, cell in cells.items() if column.endswith(_COLUMN))
-    parts = str(next(paths, "")).replace("\\", "/").split("/")[:-1]
-    return next((split for part in parts if (split := split_named(part))), None)
+    folder, _, _ = str(next(paths, "")).replace("\\", "/").rpartition("/")
+    return split_in_path(folder)
 
 
 IMAGE_FOLDER = SourceKind(

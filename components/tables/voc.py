@@ -12,7 +12,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from image_pipeline.components.labels.box_cells import BOXES, FORMAT, SIZE, StatedBoxes
-from image_pipeline.components.sources.file_names import split_named
+from image_pipeline.components.sources.file_names import split_in_path
 from image_pipeline.components.sources.rows import Row
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, list_whole
 from image_pipeline.components.sources.understood import noticed, understood
@@ -25,7 +25,7 @@ from image_pipeline.components.tables.annotated_folders import (
 )
 
 _MOST_BYTES = 2**22  # of an XML file
-_MARKS = ("difficult", "truncated", "occluded")  # what is kept of an object beside its box
+_MARKS = ("difficult", "truncated")  # what is kept of an object beside its box
 _IMAGE_FOLDERS = ("JPEGImages", "images", "Images", "imgs", "img", "")
 _SPLITS = (("train", "train"), ("val", "val"), ("test", "test"), ("train", "trainval"))
 _LISTS = re.compile(r"(^|/)ImageSets(/Main)?$")
@@ -63,7 +63,7 @@ def read_voc(folder: str, columns: Asked) -> Iterator[Row]:
                 yield Row(number, {}, f"{path} {error}")
                 continue
             renamed += is_renamed
-            split = splits.get(name[:-4]) or _split_of(below)
+            split = splits.get(name[:-4]) or split_in_path(below)
             seen.append(split)
             yield Row(number, cells | ({"split": split} if split else {}))
     for stem, split in left.items():
@@ -112,10 +112,6 @@ def _read_list(path: str) -> list[str]:
     return [_ENDING.sub("", name) for name in names]
 
 
-def _split_of(below: str) -> str | None:
-    return next((name for part in below.split("/") if (name := split_named(part))), None)
-
-
 def _read_one(folder: str, below: str, name: str) -> tuple[dict[str, Any], bool]:
     """The cells of a file, and whether it names another image; ValueError says what is wrong."""
     path = os.path.join(folder, below, name)
@@ -126,7 +122,7 @@ def _read_one(folder: str, below: str, name: str) -> tuple[dict[str, Any], bool]
         raise ValueError(f"holds <{root.tag}>, where an <annotation> is wanted")
     objects = root.findall("object")
     stated = {SIZE: _read_size(root), BOXES: list(map(_read_object, objects)), FORMAT: "xyxy"}
-    marks = {mark: [_read_mark(each, mark) for each in objects] for mark in _MARKS[:2]}
+    marks = {mark: [_read_mark(each, mark) for each in objects] for mark in _MARKS}
     image, is_renamed = _find_image(folder, below, name, root)
     return {"image": image, "boxes": StatedBoxes(stated)} | marks, is_renamed
 

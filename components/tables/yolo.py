@@ -15,7 +15,7 @@ import yaml
 
 from image_pipeline.components.labels.box_cells import BOXES, CLASSES, FORMAT, SIZE, StatedBoxes
 from image_pipeline.components.messages import show
-from image_pipeline.components.sources.file_names import split_named
+from image_pipeline.components.sources.file_names import split_in_path
 from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.rows import Row, TableError
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, list_whole
@@ -73,7 +73,7 @@ def read_yolo(folder: str, columns: Asked) -> Iterator[Row]:
                 continue
             path = f"{below}/{name}" if below else name
             number += 1
-            split = lists.get(path) or _split_of(below)
+            split = lists.get(path) or split_in_path(below)
             cells: dict[str, Any] = {"image": os.path.abspath(os.path.join(folder, path))}
             try:
                 boxes = _read_boxes(folder, below, name, classes)
@@ -157,10 +157,6 @@ def _read_lists(folder: str, said: Mapping[str, Any]) -> dict[str, str]:
                         path = os.path.relpath(os.path.join(place, below, name), folder)
                         found.setdefault(path, split)
     return found
-
-
-def _split_of(below: str) -> str | None:
-    return next((name for part in below.split("/") if (name := split_named(part))), None)
 
 
 def _read_boxes(
