@@ -3,6 +3,7 @@
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators.generator import GENERATOR, open_generator
 from image_pipeline.components.ingest.box_columns import understand_cells
+from image_pipeline.components.ingest.folder_meaning import choose_eval
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.table_meaning import understand_rows
 from image_pipeline.components.labels.kinds import MASKS
@@ -130,8 +131,8 @@ def _map_splits(images: str, options: IngestOptions, tables: Files) -> IngestOpt
     for split in _list_splits(images, options, tables):
         usual = split if split in options.splits else SPLIT_NAMES.get(split.lower(), split)
         own[split] = options.split_names.get(split, usual)
-    if "eval" not in own.values() and "eval" in options.splits and "test" not in options.splits:
-        own = {split: "eval" if name == "test" else name for split, name in own.items()}
+    if "eval" in options.splits and "test" not in options.splits:
+        own = choose_eval(own)
     named = {split: n for split, n in own.items() if split != n and n in options.splits}
     if not named:
         return options

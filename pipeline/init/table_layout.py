@@ -9,6 +9,7 @@ from image_pipeline.components.dataset.record import order_names
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators.generator import open_generator
 from image_pipeline.components.ingest.complete_options import complete_options
+from image_pipeline.components.ingest.folder_meaning import choose_eval
 from image_pipeline.components.ingest.open_source import no_usable_row, open_complete
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import names_of
@@ -195,8 +196,4 @@ def _name_splits(named: Mapping[str, int], known: Mapping[str, str]) -> dict[str
     """The pipeline's name for each split that rows name; none if no split is for training."""
     usual = {name: SPLIT_NAMES.get(name.lower(), name) for name in sorted(named)}
     own = {name: known.get(name, usual[name]) for name in usual}
-    if "train" not in own.values():
-        return {}
-    if "eval" not in own.values():  # Training needs one.
-        own = {name: "eval" if split == "test" else split for name, split in own.items()}
-    return own
+    return choose_eval(own) if "train" in own.values() else {}
