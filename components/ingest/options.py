@@ -85,9 +85,9 @@ class IngestOptions(TableOptions):
     """Whether links that leave the images folder are followed, so that their targets are read and
     stored; and rows of a table that leave its `root_dir`, through links or not. Otherwise they are
     quarantined as `outside`, unread. Links within the folder are always followed."""
-    duplicates: Literal["keep_first", "keep_all", "error"] = "keep_first"
-    """Byte-identical files: store the first by path, or all of them (in the split of the first), or
-    stop."""
+    duplicates: Literal["keep_first", "keep_all", "keep_as_given", "error"] = "keep_first"
+    """Byte-identical files: store the first by path, or all of them (in the split of the first, or
+    as given, each in the split that its own folder, row or file names), or stop."""
     conflicting_labels: Literal["quarantine", "keep", "error"] = "quarantine"
     """Byte-identical files under several classes, of which at most one can be right: quarantine
     all of them as `conflicting_label`, or treat them as `duplicates` says, where the first by path

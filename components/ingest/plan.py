@@ -266,8 +266,9 @@ def _choose_splits(
 ) -> np.ndarray:
     """Chooses every source's split; what the bad ones get means nothing.
 
-    All copies follow the first one. Where its path names a split, that is its split. Otherwise
-    paths of its unit decide, or else the unit's hash. To stratify, a unit counts as of the stratum
+    All copies follow the first one, unless they are kept as given and their own paths name a split.
+    Where its path names a split, that is its split. Otherwise paths of its unit decide, or else the
+    unit's hash. To stratify, a unit counts as of the stratum
     of its first record, and units whose paths name a split are left out.
 
     Returns:
@@ -276,15 +277,19 @@ def _choose_splits(
     forced = np.where(sources.is_good, sources.forced_split[copies], NOWHERE)
     forced = follow_paths(forced, units)
     if not options.stratify:
-        return np.where(forced == NOWHERE, assign_splits(units, options.splits), forced)[copies]
-    splits = forced.copy()
-    free = np.flatnonzero(is_written & (forced == NOWHERE))
-    hashes, first, number, records = np.unique(
-        units[free], return_index=True, return_inverse=True, return_counts=True
-    )
-    strata = sources.stratum[free[first]]
-    splits[free] = stratify_splits(hashes, strata, records, options.splits)[number]
-    return splits[copies]
+        splits = np.where(forced == NOWHERE, assign_splits(units, options.splits), forced)
+    else:
+        splits = forced.copy()
+        free = np.flatnonzero(is_written & (forced == NOWHERE))
+        hashes, first, number, records = np.unique(
+            units[free], return_index=True, return_inverse=True, return_counts=True
+        )
+        strata = sources.stratum[free[first]]
+        splits[free] = stratify_splits(hashes, strata, records, options.splits)[number]
+    splits = splits[copies]
+    if options.duplicates == "keep_as_given":
+        splits = np.where(sources.forced_split == NOWHERE, splits, sources.forced_split)
+    return splits
 
 
 def _sort_members(members: np.ndarray, sources: Sources, seed: int) -> np.ndarray:
@@ -299,8 +304,10 @@ def _check_not_empty(
         good = int(is_good.sum())
         repeated = good - int(is_written.sum())
         copies = f" ({repeated} of them copies of others, of which the first is kept)"
+        keep = " Copies stay in the splits that are named with ingest.duplicates=keep_as_given."
         raise UserError(
             f"The split {split!r} would be empty: {good} usable images"
             f"{copies if repeated else ''}, shares {options.splits}; "
             "add images, give it a larger share in ingest.splits, or remove it there."
+            f"{keep if repeated else ''}"
         )

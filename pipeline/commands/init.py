@@ -76,9 +76,11 @@ def init(
         answers = dataclasses.replace(answers, bad_fraction=bad_fraction)
     text = write_starter(layout, sizes, answers)
     if has_files:
-        forecast = _forecast(images_dir, layout, source, some, text, len(refs))
-        _show(forecast_rows(forecast))
+        forecast, emptied = _forecast(images_dir, layout, source, some, text, len(refs))
+        _show(forecast_rows(forecast, emptied))
         _check_loss(images_dir, layout, forecast, answers.bad_fraction)
+        answers = dataclasses.replace(answers, emptied=emptied)
+        text = write_starter(layout, sizes, answers)
     if not yes:
         with _explain_end_of_input():
             wanted = click.confirm(f"Write {output_path}?", default=True)
@@ -250,14 +252,15 @@ def _ask(layout: Any, sizes: Any, yes: bool) -> Any:
 
 def _forecast(
     images_dir: str, layout: Any, source: Any, refs: list[Any], text: str, images: int
-) -> Any:
-    """What an ingest of so many images with this configuration will take, judged by some."""
+) -> tuple[Any, list[str]]:
+    """What an ingest with this configuration will take, judged by some; and splits of copies."""
     import yaml
 
     from image_pipeline.components.ingest.forecast import forecast_files
     from image_pipeline.components.ingest.listing import list_images
     from image_pipeline.components.ingest.open_source import open_complete
     from image_pipeline.components.ingest.options import IngestOptions
+    from image_pipeline.init.duplicates import find_emptied
 
     options, each = IngestOptions.model_validate(yaml.safe_load(text)["ingest"]), 1.0
     noticed: tuple[str, ...] = ()
@@ -271,7 +274,8 @@ def _forecast(
     else:  # Of very many files, some.
         each = images / len(refs)
     forecast = forecast_files(source, refs, options, _FORECAST_FILES, each_stands_for=each)
-    return dataclasses.replace(forecast, noticed=noticed)
+    emptied = find_emptied(source, refs, options) if each == 1.0 else []
+    return dataclasses.replace(forecast, noticed=noticed), emptied
 
 
 def _check_loss(images_dir: str, layout: Any, forecast: Any, accepted: float) -> None:

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -32,11 +32,13 @@ class Answers:
       side_px: height and width of the model's input; None for the guess.
       mirrored: whether a mirrored image is as good as the image.
       bad_fraction: the largest share of the images that may be lost.
+      emptied: splits all of whose images are copies of another split's.
     """
 
     side_px: int | None = None
     mirrored: bool = True
     bad_fraction: float = IngestOptions.model_fields["max_bad_fraction"].default
+    emptied: Sequence[str] = ()
 
 
 _NO_ANSWERS = Answers()
@@ -83,7 +85,7 @@ def write_starter(layout: Layout, sizes: Sizes, answers: Answers = _NO_ANSWERS) 
         classes=describe_labels(layout),
         labels=_write_labels(layout),
         splits=_write_splits(layout),
-        stratify=_write_stratify(layout),
+        stratify=_write_stratify(layout) + _write_duplicates(answers.emptied),
         bad_fraction=f"{answers.bad_fraction}  # {_say('ingest.max_bad_fraction')}",
         prepare=_write_prepare(sizes, small),
         sizes=f"{'all' if sizes.equal else 'median'} {sizes.height_px} x {sizes.width_px}",
@@ -345,6 +347,13 @@ def _write_stratify(layout: Layout) -> str:
     fewest = min(layout.classes.values())
     comment = f"Every class gets its share of each split: the smallest has {fewest:,}"
     return f"  # {comment}.\n  stratify: true\n"
+
+
+def _write_duplicates(emptied: Sequence[str]) -> str:
+    if not emptied:
+        return ""
+    comment = f"All images of {' and '.join(emptied)} are copies of another split's: kept in both."
+    return f"  # {comment}\n  duplicates: keep_as_given\n"
 
 
 _NINE_TENTHS = {"train": 0.9, "eval": 0.1}

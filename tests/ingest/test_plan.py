@@ -100,6 +100,17 @@ def test_keep_all_keeps_copies_together_even_against_folders_and_groups():
     assert _split_of(placement, options)[[3, 50]].tolist() == ["eval", "eval"]
 
 
+def test_copies_stay_in_the_splits_that_are_named_for_them():
+    options = IngestOptions(duplicates="keep_as_given")
+    forced = np.full(100, NOWHERE)
+    forced[3], forced[50] = 1, 0
+    sources = _sources(100, copies={50: 3, 99: 3}, forced=forced)
+    placement = place_sources(sources, options)
+    assert (placement.shard != NOWHERE).all()
+    # What names none goes where the first copy goes.
+    assert _split_of(placement, options)[[3, 50, 99]].tolist() == ["eval", "train", "eval"]
+
+
 def test_duplicates_can_be_an_error():
     with pytest.raises(UserError, match=r"1 files repeat .* ingest.duplicates=error; remove"):
         place_sources(_sources(100, copies={50: 3}), IngestOptions(duplicates="error"))

@@ -3,6 +3,7 @@
 Doors: `init`, `plan`, `ingest` on the command line and from Python, ImageExampleGen, Kubeflow.
 """
 
+import collections
 import json
 import os
 
@@ -149,3 +150,22 @@ def test_init_asks_which_is_meant(tmp_path):
     assert "2: data (6), results (1)" in shown
     _run("ingest", "--images", folder, "--output", tmp_path / "a", "--config", config, "--quiet")
     assert {label for _, label in _rows(tmp_path / "a")} == {"data", "results"}
+
+
+def test_a_split_of_nothing_but_copies_is_kept_and_told(tmp_path):
+    images, config, out = tmp_path / "images", tmp_path / "config.yaml", tmp_path / "out"
+    # The first by path are kept: those of train.
+    for name, count in {"train/rose": 3, "train/iris": 3, "val/rose": 2, "val/iris": 2}.items():
+        (images / name).mkdir(parents=True)
+        for number in range(count):
+            pixels = draw(10 * name.endswith("iris") + number)
+            (images / name / f"{number}.png").write_bytes(encode_png(pixels))
+    with pytest.raises(UserError, match=r"'eval' would be empty.*ingest.duplicates=keep_as_given"):
+        api.ingest(str(images), str(out))
+    said = _run("init", images, "--output", config, "--yes")
+    assert "all images of eval are copies of another split's, and say nothing of new" in said
+    _run("ingest", "--images", images, "--output", out, "--config", config)
+    counts = collections.Counter(_rows(out))
+    assert counts == {
+        ("train", "rose"): 3, ("train", "iris"): 3, ("eval", "rose"): 2, ("eval", "iris"): 2
+    }  # fmt: skip
