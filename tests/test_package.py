@@ -71,6 +71,7 @@ def test_a_wheel_has_all_files(site_dir):
     }
 
 
+@pytest.mark.wide
 def test_the_api_and_the_command_work_beside_foreign_folders(site_dir, foreign):
     code = (
         "import image_pipeline, sys; from image_pipeline import ingest, analyze, input_fn;"

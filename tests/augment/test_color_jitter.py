@@ -7,6 +7,7 @@ from image_pipeline.components.augment.color_jitter import color_jitter
 from image_pipeline.components.augment.options import ColorJitter
 from tests.augment.test_levels import _shift_hue as shift_hue
 from tests.augment.ways import make_batch, make_keys, run_in_all_ways
+from tests.tiers import wide
 
 pytestmark = pytest.mark.unit
 
@@ -65,7 +66,7 @@ ALL = {"brightness": 0.4, "contrast": 0.5, "saturation": 0.6, "hue": 0.1}
     ],
 )
 @pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("size", [(7, 5), (8, 8)])
+@pytest.mark.parametrize("size", [(7, 5), wide((8, 8))])
 def test_every_level_is_the_oracles(settings, channels, size):
     batch, keys, options = (
         make_batch(12, *size, channels),

@@ -6,6 +6,7 @@ from image_pipeline.components.augment import draws
 from image_pipeline.components.augment.gaussian_blur import gaussian_blur, weigh_taps
 from image_pipeline.components.augment.options import GaussianBlur
 from tests.augment.ways import make_batch, make_keys, run_in_all_ways
+from tests.tiers import wide
 
 pytestmark = pytest.mark.unit
 
@@ -28,7 +29,7 @@ def _blur(image, place, sigma_px):
 
 
 @pytest.mark.parametrize("sigma_px", [(0.1, 2.0), (0.5, 0.5), (0.1, 0.3), (3, 9)])
-@pytest.mark.parametrize("size", [(7, 5), (8, 8), (20, 1)])
+@pytest.mark.parametrize("size", [(7, 5), wide((8, 8)), (20, 1)])
 @pytest.mark.parametrize("channels", [1, 3])
 def test_every_level_is_the_oracles(sigma_px, size, channels):
     batch, keys = make_batch(9, *size, channels), make_keys(9, 2)

@@ -73,10 +73,10 @@ def folder(kind, make):
 @pytest.mark.parametrize(
     ("source", "has_graph", "columns"),
     [
-        ("indexed", False, []),
+        wide("indexed", False, []),
         ("streaming", False, ["parity"]),
         ("indexed", True, ["parity"]),
-        ("streaming", True, []),
+        wide("streaming", True, []),
     ],
 )
 def test_evaluation_gives_the_very_label_of_every_image_once(

@@ -73,8 +73,15 @@ def analyse(export_dir, folder, **options):
     return metrics, tfma.load_validation_result(str(folder / "out"))
 
 
-def test_accuracy_is_measured_overall_and_for_each_class(export_dir, tmp_path):
-    metrics, validation = analyse(export_dir, tmp_path, min_accuracy=0.74)
+def test_accuracy_is_measured_and_each_record_s_answer_kept_while_all_are_counted(
+    export_dir, tmp_path
+):
+    table = AnswerTable("classification", (("image/height", "int64"),))
+    progress.begin("records", 5)
+    with collect(Collection(table, str(tmp_path / "kept" / "part"))):
+        metrics, validation = analyse(export_dir, tmp_path, min_accuracy=0.74)
+    assert progress.look() == progress.Progress("records", 5, done=5)
+    progress.end()
     measured = {
         slice_key: (
             pytest.approx(values["sparse_categorical_accuracy"]["doubleValue"]),
@@ -88,13 +95,6 @@ def test_accuracy_is_measured_overall_and_for_each_class(export_dir, tmp_path):
         (("image/class/text", "dog"),): (0.0, 1.0),
     }
     assert validation.validation_ok  # although no dog was recognised
-
-
-def test_each_record_s_answer_is_kept_while_it_is_measured(export_dir, tmp_path):
-    table = AnswerTable("classification", (("image/height", "int64"),))
-    with collect(Collection(table, str(tmp_path / "kept" / "part"))):
-        metrics, _ = analyse(export_dir, tmp_path)
-    assert metrics[()]["sparse_categorical_accuracy"]["doubleValue"] == pytest.approx(0.75)
     parts = [pq.read_table(path) for path in (tmp_path / "kept").iterdir()]
     rows = join_tables(parts).sort_by("filename").to_pylist()
     assert [row["filename"] for row in rows] == ["0", "1", "2", "4"]  # 3 is the zebra
@@ -136,13 +136,6 @@ def test_a_model_below_the_minimum_is_not_good_enough(export_dir, tmp_path):
 def test_confidence_intervals_are_computed_when_asked_for(export_dir, tmp_path):
     metrics, _ = analyse(export_dir, tmp_path, min_accuracy=0.5, confidence_intervals=True)
     assert "boundedValue" in metrics[()]["sparse_categorical_accuracy"]
-
-
-def test_all_records_are_counted(export_dir, tmp_path):
-    progress.begin("records", 5)
-    analyse(export_dir, tmp_path, min_accuracy=0.74)
-    assert progress.look() == progress.Progress("records", 5, done=5)
-    progress.end()
 
 
 @pytest.mark.parametrize("min_improvement", [None, 0.0])

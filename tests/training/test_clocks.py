@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from image_pipeline.components.training.clocks import EpochClock, estimate_wait_s
 from image_pipeline.components.training.steps_per_execution import WholeEpochs
+from tests.tiers import wide
 
 pytestmark = pytest.mark.unit
 
@@ -64,7 +65,7 @@ def _train(input_s, step_s, steps_per_execution):
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("steps_per_execution", [1, 5])
+@pytest.mark.parametrize("steps_per_execution", [wide(1), 5])
 def test_the_loop_waits_for_a_slow_input_and_not_in_a_slow_step(steps_per_execution):
     shares = []
     for input_s, step_s in [(_SLOW_S, 0.0), (0.0, _SLOW_S)]:

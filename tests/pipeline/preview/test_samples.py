@@ -7,6 +7,7 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.preview.samples import choose_spread, read_views
 from tests import graphs, shards
+from tests.tiers import wide
 
 pytestmark = pytest.mark.unit
 
@@ -42,7 +43,7 @@ def read_batches(pattern, feeding, mode, graph_dir=None, **passes):
     return [(images.numpy(), labels.numpy()) for images, labels in batches]
 
 
-@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("compiled", [True, wide(False)])
 def test_views_are_the_pixels_that_training_and_evaluation_get(pattern, compiled):
     feeding = FeedingOptions(batch_size=5, augment=STEPS, compiled=compiled)
     found = read_views([pattern], VIEW, feeding, records=5, epochs=3, seed=7)
@@ -62,7 +63,7 @@ def test_views_are_the_pixels_that_training_and_evaluation_get(pattern, compiled
     assert len(distinct) == 5 * 3
 
 
-@pytest.mark.parametrize("step", [{"op": "mixup", "alpha": 1.0}, "cutmix"])
+@pytest.mark.parametrize("step", [{"op": "mixup", "alpha": 1.0}, wide("cutmix")])
 def test_mixed_views_come_with_the_shares_that_training_gets(tmp_path, step):
     graph_dir = graphs.shared_graph_dir()
     pattern = shards.write_shards(tmp_path, shards.make_examples(2))

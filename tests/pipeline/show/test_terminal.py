@@ -136,6 +136,7 @@ def test_verify(folder):
     assert seen == "The data set is intact.\n"
 
 
+@pytest.mark.wide
 def test_verify_of_an_epoch(folder):
     place = "image_pipeline.components.feeding.verify_epoch:_read_step"
     seen = _run_in_terminal(place, "verify", folder / "data", "--epoch", "0", *_BATCHES)
