@@ -1,4 +1,4 @@
-"""What `ingest.prepare.depth` comes to where it is in percent: a pass over the images before others.
+"""What `ingest.prepare.depth` comes to where it is in percent: a pass over the images of its own.
 
 Whole numbers are added up, so the result is the same however the images are shared out. Images are
 decoded here and once more when they are stored: no process keeps what it has decoded.
