@@ -99,14 +99,15 @@ def count_levels(
 
     def count(ref: ImageRef, read: Read, mask: Read | None) -> None:
         nonlocal images, listed
-        own = np.zeros(LEVELS, np.int64)
-        is_usable = isinstance(read, bytes) and has_16_bits(read)
-        if is_usable:
+        own = None
+        if isinstance(read, bytes) and has_16_bits(read):
+            own = np.zeros(LEVELS, np.int64)
             row, _ = prepare_data(ref, read, mask, work_dir, cheap, Levels(counts=own))
-            is_usable = "reason" not in row
+            if "reason" in row:
+                own = None
         with lock:
             listed += 1
-            if is_usable:
+            if own is not None:
                 images += 1
                 np.add(total, own, out=total)
         progress.advance()
@@ -123,7 +124,7 @@ def has_16_bits(data: bytes) -> bool:
             return read_array_header(data).dtype == "u2"
         if data.startswith((b"II", b"MM")):
             with open_image(data) as image:
-                return image.format == "TIFF" and max(read_tiff_layout(image).bits) == 16
+                return image.format == "TIFF" and 16 in read_tiff_layout(image).bits
     except BadImage:  # When it is stored, it is said what is wrong with it.
         return False
     return data.startswith(SIGNATURE) and data[PNG_DEPTH : PNG_DEPTH + 1] == b"\x10"
