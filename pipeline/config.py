@@ -116,6 +116,12 @@ def check_pixels_fit(config: PipelineConfig) -> None:
             "both the number of channels that the images have."
         )
     check_steps(config.feeding.augment, view.dtype, view.channels)
+    if config.spans.window != 1 and prepare.depth.must_be_found:
+        raise UserError(
+            "ingest.prepare.depth in percent comes to other numbers in each span, but "
+            f"spans.window={config.spans.window} uses several together; ingest one of them alone, "
+            "which says the numbers, and give those as {low: …, high: …}."
+        )
 
 
 def load_config(path: str | None, overrides: Sequence[str] = ()) -> PipelineConfig:

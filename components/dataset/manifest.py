@@ -31,6 +31,7 @@ from image_pipeline.components.errors import UserError
 FORMAT_VERSION = 1
 _CHECKSUM = "manifest_sha256"
 _Level = Annotated[int, pydantic.Field(ge=0, le=255)]
+_Sample = Annotated[int, pydantic.Field(ge=0, le=65_535)]
 # A gray level or a colour of a mask's class.
 _MaskLevel = Annotated[int, pydantic.Field(ge=0, le=65_535)]
 _Shown = _MaskLevel | Annotated[str, pydantic.Field(pattern="^#[0-9a-fA-F]{6}$")]
@@ -113,6 +114,21 @@ class ListedSplit(ManifestPart):
     most_boxes: Count | None = None
 
 
+class _Depth(ManifestPart):
+    """Which values of 16 bits became 0 and 255, see `DepthOptions`."""
+
+    low: int | str
+    high: int | str
+    found: list[_Sample] | None = pydantic.Field(None, min_length=2, max_length=2)
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> "_Depth":
+        low, high = self.found or (self.low, self.high)
+        if not (isinstance(low, int) and isinstance(high, int) and low < high):
+            raise ValueError(f"the values of 16 bits must be two numbers, got {low} and {high}")
+        return self
+
+
 class _Prepared(ManifestPart):
     """How images were made, see `PrepareOptions`."""
 
@@ -123,6 +139,7 @@ class _Prepared(ManifestPart):
     alpha_background: list[_Level] = pydantic.Field(
         default_factory=lambda: [255] * 3, min_length=3, max_length=3
     )
+    depth: _Depth | None = None
     sound: dict[str, Any] | None = None
 
 
@@ -215,6 +232,13 @@ class Manifest(ManifestPart):
         """The RGB colour on which transparent images were laid."""
         red, green, blue = self.options.get("prepare", {}).get("alpha_background", [255] * 3)
         return red, green, blue
+
+    @property
+    def depth(self) -> tuple[int, int]:
+        """The values of 16 bits that became 0 and 255."""
+        depth = self.options.get("prepare", {}).get("depth", {"low": 0, "high": 65_535})
+        low, high = depth.get("found") or (depth["low"], depth["high"])
+        return low, high
 
     @property
     def channels(self) -> int | None:

@@ -63,6 +63,7 @@ class Analysis(ManifestPart):
       view: the model's input.
       channel_order, color_space: what the numbers of the image input mean.
       alpha_background: RGB colour on which ingest laid transparent images.
+      depth: the values of 16 bits that ingest made 0 and 255 of.
       dtype: the type of the stored values.
       sound: how ingest drew sounds; None if it read none.
       preprocessing_fn: its dotted path.
@@ -89,6 +90,7 @@ class Analysis(ManifestPart):
     channel_order: str
     color_space: str
     alpha_background: list[int] = pydantic.Field([255, 255, 255], min_length=3, max_length=3)
+    depth: list[int] = pydantic.Field([0, 65_535], min_length=2, max_length=2)
     dtype: PixelType = "uint8"
     sound: SoundOptions | None = None
     preprocessing_fn: str
@@ -117,6 +119,8 @@ class Analysis(ManifestPart):
 
     @pydantic.model_validator(mode="after")
     def _check_counts(self) -> "Analysis":
+        if not 0 <= self.depth[0] < self.depth[1] < 65_536:
+            raise ValueError(f"depth must be two values of 16 bits in order, got {self.depth}")
         for names, counts in (
             (self.mask_classes, self.mask_pixels),
             (self.box_classes, self.box_counts),

@@ -101,6 +101,7 @@ def _check_pixels(analysis: Analysis, manifest: Manifest, graph: TransformGraph,
     prepare = manifest.options.get("prepare", {})
     for name, was, now in (
         ("dtype", analysis.dtype, manifest.dtype),
+        ("depth", tuple(analysis.depth), manifest.depth),
         ("sound", analysis.sound and analysis.sound.model_dump(mode="json"), prepare.get("sound")),
     ):
         if was != now:

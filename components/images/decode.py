@@ -16,6 +16,7 @@ from image_pipeline.components.images.bad_image import (
 )
 from image_pipeline.components.images.color import composite, convert_to_srgb, orient
 from image_pipeline.components.images.decoders import read_pixels
+from image_pipeline.components.images.depth import ALL_LEVELS, Levels
 from image_pipeline.components.images.header import Header, open_image, read_header, read_size
 from image_pipeline.components.images.kind import tell_kind
 from image_pipeline.components.images.npy import (
@@ -55,6 +56,7 @@ def decode_image(
     max_file_bytes: int,
     target_size: Callable[[int, int], tuple[int, int]] = lambda height, width: (height, width),
     sound: SoundOptions | None = None,
+    levels: Levels | None = None,
 ) -> DecodedImage:
     """Decodes a file, whatever its name, and applies orientation and alpha.
 
@@ -73,6 +75,8 @@ def decode_image(
       target_size: from the file's (height, width) to the size that it will be resized to. A JPEG of
         a multiple of that size is decoded at a half, a quarter or an eighth of its own.
       sound: how WAV and FLAC files are drawn; None if they are not read.
+      levels: how colours of 16 bits become 8; None for their top 8 bits, and then arrays of uint16,
+        of which nothing tells how many bits are used, are refused.
 
     Returns:
       The upright pixels, in the file's own colours.
@@ -82,7 +86,7 @@ def decode_image(
     """
     check_file(data, max_file_bytes)
     if is_npy(data):
-        return _decode_npy(data, min_side_px, max_pixels)
+        return _decode_npy(data, min_side_px, max_pixels, levels)
     if sound is not None and tell_kind(data).name in ("wav", "flac"):
         pixels, source_format, notes = decode_sound(data, sound)
         height, width = pixels.shape
@@ -93,7 +97,7 @@ def decode_image(
         height, width = read_size(image)
         check_size(height, width, min_side_px, max_pixels)
         reduction = _choose_reduction(height, width, target_size(height, width))
-        return _decode_opened(data, image, gray, alpha_background, reduction)
+        return _decode_opened(data, image, gray, alpha_background, reduction, levels or ALL_LEVELS)
 
 
 def read_image_header(data: bytes) -> Header:
@@ -161,19 +165,26 @@ def _describe_array(array: ArrayHeader) -> Header:
     return Header("npy", height, width, channels, 1, None, True, (), dtype)
 
 
-def _decode_npy(data: bytes, min_side_px: int, max_pixels: int) -> DecodedImage:
-    """Reads an array of 8-bit gray or RGB pixels, which nothing needs to be done to."""
+def _decode_npy(
+    data: bytes, min_side_px: int, max_pixels: int, levels: Levels | None
+) -> DecodedImage:
+    """Reads an array of gray or RGB pixels of 8 bits, or of 16 if it is said what these become."""
     array, header = open_array(data, min_side_px, max_pixels)
-    if array.dtype != "u1":
+    if array.dtype != "u1" and (array.dtype != "u2" or levels is None):
         message = f"an array of {name_type(array.dtype)}, but ingest.prepare.dtype=uint8"
-        raise BadImage(UNSUPPORTED, f"{message}; uint16, float16 and float32 are stored, too")
+        stretch = "ingest.prepare.depth=maximum makes 8 bits of it, and " * (array.dtype == "u2")
+        stored = "uint16, float16 and float32 are stored, too"
+        raise BadImage(UNSUPPORTED, f"{message}; {stretch}{stored}")
     if header.channels not in (1, 3):
         message = f"an array of shape {array.shape}, of which the last number is the channels"
         way_out = f"1 or 3 make a gray or RGB image; ingest.prepare.channels={header.channels}"
         first = "; np.moveaxis(images, 1, -1) brings channels last" * (array.shape[0] in (1, 3))
         raise BadImage(UNSUPPORTED, f"{message}; {way_out} stores others as they are{first}")
-    pixels = read_array(data, array)
-    return DecodedImage(pixels[:, :, 0] if pixels.shape[2:] == (1,) else pixels, None, header, ())
+    pixels, notes = read_array(data, array), tuple[str, ...]()
+    if pixels.dtype == np.uint16:
+        pixels, notes = (levels or ALL_LEVELS).narrow(pixels), ("16bit",)
+    color = pixels[:, :, 0] if pixels.shape[2:] == (1,) else pixels
+    return DecodedImage(color, None, header, notes)
 
 
 def _decode_opened(
@@ -182,16 +193,18 @@ def _decode_opened(
     gray: bool,
     alpha_background: tuple[int, int, int],
     reduction: int,
+    levels: Levels,
 ) -> DecodedImage:
     """Decodes, then applies alpha and orientation."""
     header = read_header(image, data)
     icc, luma_only = header.icc, gray and header.icc is None
-    color, alpha, notes = read_pixels(data, image, header.source_format, luma_only, reduction)
+    source_format = header.source_format
+    color, alpha, notes = read_pixels(data, image, source_format, luma_only, reduction, levels)
     if alpha is not None:
         # The background is an sRGB colour, so the image has to become sRGB first.
         color, profile_notes = convert_to_srgb(color, icc)
         color, icc = composite(color, alpha, alpha_background), None
         notes += profile_notes
-    if header.source_format != "tiff":  # both decoders turn TIFFs upright themselves
+    if source_format != "tiff":  # both decoders turn TIFFs upright themselves
         color = orient(color, header.orientation)
     return DecodedImage(pixels=color, icc=icc, header=header, notes=header.notes + notes)

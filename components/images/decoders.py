@@ -18,6 +18,7 @@ from image_pipeline.components.images.bad_image import (
     BadImage,
     call_decoder,
 )
+from image_pipeline.components.images.depth import ALL_LEVELS, Levels
 from image_pipeline.components.images.jpeg import (
     expose_missing_data,
     is_arithmetic,
@@ -26,6 +27,7 @@ from image_pipeline.components.images.jpeg import (
 from image_pipeline.components.images.jpeg_holes import check_holes, count_last_zeros
 from image_pipeline.components.images.jpeg_pixels import decode_jpeg
 from image_pipeline.components.images.png import (
+    DEPTH,
     misses_much,
     read_transparent_level,
     take_default_image,
@@ -52,7 +54,12 @@ class Pixels(NamedTuple):
 
 
 def read_pixels(
-    data: bytes, image: Image.Image, source_format: str, luma_only: bool, reduction: int
+    data: bytes,
+    image: Image.Image,
+    source_format: str,
+    luma_only: bool,
+    reduction: int,
+    levels: Levels = ALL_LEVELS,
 ) -> Pixels:
     """Decodes an opened image.
 
@@ -62,6 +69,7 @@ def read_pixels(
       source_format: as `Header` names it.
       luma_only: lets a JPEG skip its colour channels.
       reduction: by how many times smaller a JPEG is decoded: 8, 4, 2 or 1.
+      levels: how colours of 16 bits become 8.
 
     Raises:
       BadImage: the pixels are incomplete, or of an unsupported kind.
@@ -69,9 +77,9 @@ def read_pixels(
     if source_format == "jpeg":
         return _decode_jpeg(data, image, luma_only, reduction)
     if source_format == "png":
-        return _decode_png(data, image)
+        return _decode_png(data, image, levels)
     if source_format == "tiff":
-        return _decode_tiff(data, image)
+        return _decode_tiff(data, image, levels)
     return _decode_with_pillow(image)
 
 
@@ -92,18 +100,18 @@ def _decode_jpeg(data: bytes, image: Image.Image, luma_only: bool, reduction: in
     return Pixels(_check_decoded(pixels, image, reduction), None, notes + decoder_notes)
 
 
-def _decode_png(data: bytes, image: Image.Image) -> Pixels:
+def _decode_png(data: bytes, image: Image.Image, levels: Levels) -> Pixels:
     """Decodes a PNG of any depth and colour type to 8 bits."""
     still = take_default_image(data)
     decoded = read_png_samples(data, image, still)
-    pixels = _split_alpha(decoded)
-    level = read_transparent_level(data) if pixels.color.ndim == 2 else None
+    level = read_transparent_level(data) if decoded.ndim == 2 else None
     if level is not None:
         # OpenCV ignores the transparent level of gray images. The file has it unscaled.
-        depth = data[24]
+        depth, top = data[DEPTH], np.iinfo(decoded.dtype).max
         level = level * 255 // (2**depth - 1) if depth < 8 else level
-        alpha = np.where(decoded == level, 0, 255).astype(np.uint8)
-        pixels = pixels._replace(alpha=alpha, notes=(*pixels.notes, "alpha"))
+        alpha = np.where(decoded == level, 0, top).astype(decoded.dtype)
+        decoded = np.dstack([decoded, alpha])
+    pixels = _split_alpha(decoded, levels)
     if still is not data and call_decoder(getattr, image, "n_frames", 1) == 1:
         pixels = pixels._replace(notes=(*pixels.notes, "frames:1"))
     return pixels
@@ -133,7 +141,7 @@ def read_png_samples(data: bytes, image: Image.Image, still: bytes) -> np.ndarra
     return pixels[:, :, ::3] if data[_PNG_COLOR_TYPE] == _PNG_GRAY_ALPHA else pixels
 
 
-def _decode_tiff(data: bytes, image: Image.Image) -> Pixels:
+def _decode_tiff(data: bytes, image: Image.Image, levels: Levels) -> Pixels:
     """Decodes a TIFF by whichever decoder reads its layout right; the rarer ones are refused."""
     decoded = decode_tiff_samples(data, image, read_tiff_layout(image))
     if decoded is None:
@@ -141,7 +149,7 @@ def _decode_tiff(data: bytes, image: Image.Image) -> Pixels:
         # was.
         image.info.pop("xmp", None)
         return _decode_with_pillow(image)
-    return _split_alpha(_check_decoded(decoded, image))
+    return _split_alpha(_check_decoded(decoded, image), levels)
 
 
 def _check_decoded(pixels: np.ndarray | None, image: Image.Image, reduction: int = 1) -> np.ndarray:
@@ -155,21 +163,20 @@ def _check_decoded(pixels: np.ndarray | None, image: Image.Image, reduction: int
     return pixels
 
 
-def _split_alpha(pixels: np.ndarray) -> Pixels:
+def _split_alpha(pixels: np.ndarray, levels: Levels) -> Pixels:
     """Turns uint8 or uint16 gray, gray and alpha, BGR or BGRA into 8-bit gray or RGB, and alpha."""
-    notes: tuple[str, ...] = ()
-    if pixels.dtype == np.uint16:
-        # 65535 = 255 * 257: exact at both ends, where a shift by 8 would darken. Rounded.
-        pixels = ((pixels.astype(np.uint32) + 128) // 257).astype(np.uint8)
-        notes = ("16bit",)
-    if pixels.ndim == 2:
-        return Pixels(pixels, None, notes)
-    if pixels.shape[2] == 2:
-        return Pixels(np.ascontiguousarray(pixels[:, :, 0]), pixels[:, :, 1], (*notes, "alpha"))
-    if pixels.shape[2] == 4:
-        rgb = cv2.cvtColor(pixels, cv2.COLOR_BGRA2RGB)
-        return Pixels(rgb, pixels[:, :, 3], (*notes, "alpha"))
-    return Pixels(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB), None, notes)
+    color, alpha = pixels, None
+    if pixels.ndim == 3 and pixels.shape[2] == 2:
+        color, alpha = np.ascontiguousarray(pixels[:, :, 0]), pixels[:, :, 1]
+    elif pixels.ndim == 3 and pixels.shape[2] == 4:
+        color, alpha = cv2.cvtColor(pixels, cv2.COLOR_BGRA2RGB), pixels[:, :, 3]
+    elif pixels.ndim == 3:
+        color = cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)
+    notes = ("alpha",) if alpha is not None else ()
+    if pixels.dtype == np.uint8:
+        return Pixels(color, alpha, notes)
+    opacity = None if alpha is None else ALL_LEVELS.narrow(alpha)
+    return Pixels(levels.narrow(color, alpha), opacity, ("16bit", *notes))
 
 
 def _decode_with_pillow(image: Image.Image) -> Pixels:

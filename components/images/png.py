@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from image_pipeline.components.images.bad_image import UNSUPPORTED, BadImage
 
-_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+DEPTH = 24  # where a file says how many bits its samples have
 _PIXELS, _END = b"IDAT", b"IEND"
 # PNG 3rd edition, 11.3.6: the chunks of an animation. Without them, decoders see the default image
 # in IDAT, which need not be the first frame.
@@ -37,12 +38,12 @@ def take_default_image(data: bytes) -> bytes:
         return data
     kept = [data[c.start : c.end] for c in chunks if c.name not in _ANIMATION]
     behind = chunks[-1].end  # A truncated end stays, and the decoder finds it.
-    return b"".join([_SIGNATURE, *kept, data[behind:]])
+    return b"".join([SIGNATURE, *kept, data[behind:]])
 
 
 def move_metadata_up(data: bytes) -> bytes:
     """Returns the file with all metadata before its pixels, for readers that stop there."""
-    if not data.startswith(_SIGNATURE):
+    if not data.startswith(SIGNATURE):
         return data
     chunks = _list_chunks(data)
     first = next((n for n, chunk in enumerate(chunks) if chunk.name == _PIXELS), len(chunks))
@@ -64,7 +65,7 @@ def misses_much(data: bytes) -> bool:
     chunks = _list_chunks(data)
     if chunks and chunks[-1].name == _END:
         return False
-    start = chunks[-1].end if chunks else len(_SIGNATURE)
+    start = chunks[-1].end if chunks else len(SIGNATURE)
     return start + int.from_bytes(data[start : start + 4], "big") > len(data) + _MOST_MISSING_BYTES
 
 
@@ -77,7 +78,7 @@ def read_transparent_level(data: bytes) -> int | None:
         if chunk.name == _PIXELS:
             return None
         if chunk.name == b"tRNS" and chunk.end - chunk.start == 14:
-            depth = data[24]
+            depth = data[DEPTH]
             return int.from_bytes(data[chunk.start + 8 : chunk.start + 10], "big") % 2**depth
     return None
 
@@ -85,7 +86,7 @@ def read_transparent_level(data: bytes) -> int | None:
 def _list_chunks(data: bytes) -> list[_Chunk]:
     """Lists the chunks as far as they are whole, to the end chunk; raises BadImage of too many."""
     chunks: list[_Chunk] = []
-    start = len(_SIGNATURE)
+    start = len(SIGNATURE)
     while start + 12 <= len(data):
         end = start + 12 + int.from_bytes(data[start : start + 4], "big")
         if end > len(data):

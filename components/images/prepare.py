@@ -20,6 +20,7 @@ from image_pipeline.components.images.deep import (
     resize_deep,
     store_raw,
 )
+from image_pipeline.components.images.depth import DepthOptions, Levels
 from image_pipeline.components.images.encode import encode
 from image_pipeline.components.images.resize import resize
 from image_pipeline.components.images.spectrogram import SoundOptions
@@ -59,10 +60,13 @@ class PrepareOptions(Options):
     """Channels: 3 for `rgb`, 1 for `gray`. Gray images become `rgb` by repetition."""
 
     dtype: PixelType = "uint8"
-    """Type of the stored values. With `uint8`, images of 16 bits are rounded to 8. With the others,
-    which `encoding: raw` stores, every value stays as it is; images of another type are refused,
-    except that `float32` also reads float64 (rounded) and int16 and int8 (exactly). Colour profiles
-    are not applied. All but `uint8` is read as float32 by analysis, training and serving."""
+    """Type of the stored values. With `uint8`, images of 16 bits become 8 as `depth` says. With the
+    others, which `encoding: raw` stores, every value stays as it is; images of another type are
+    refused, except that `float32` also reads float64 (rounded) and int16 and int8 (exactly). Colour
+    profiles are not applied. All but `uint8` is read as float32 by analysis, training and serving.
+    """
+
+    depth: DepthOptions = DepthOptions()
 
     channels: pydantic.PositiveInt | None = pydantic.Field(default=None, le=255)
     """Number of channels that every image has to have, which are stored as they are, whatever they
@@ -93,11 +97,17 @@ class PrepareOptions(Options):
             raise ValueError(f"{named} needs encoding=raw, got {self.encoding}; set it, too.")
         if self.is_deep and self.sound is not None:
             raise ValueError("sound draws uint8 pictures; leave out dtype and channels.")
+        if self.is_deep and self.depth != DepthOptions():
+            named = f"dtype={self.dtype}" if self.dtype != "uint8" else f"channels={self.channels}"
+            raise ValueError(
+                f"depth makes 8 bits of 16, but {named} keeps every value as it is; leave out one "
+                "of them."
+            )
         return self
 
     @pydantic.model_serializer(mode="wrap")
     def _dump(self, dump: pydantic.SerializerFunctionWrapHandler) -> dict:
-        return leave_out_unset(dump(self), self, ("dtype", "channels", "sound"))
+        return leave_out_unset(dump(self), self, ("dtype", "depth", "channels", "sound"))
 
     @property
     def is_deep(self) -> bool:
@@ -133,7 +143,9 @@ class PreparedImage:
     `cut` and `padded`, to `duration_s`; `silent`."""
 
 
-def prepare_image(data: bytes, options: PrepareOptions) -> PreparedImage:
+def prepare_image(
+    data: bytes, options: PrepareOptions, levels: Levels | None = None
+) -> PreparedImage:
     """Turns the bytes of any image file into the form in which it is stored.
 
     Thread-safe; the same bytes and options always give the same result.
@@ -141,6 +153,7 @@ def prepare_image(data: bytes, options: PrepareOptions) -> PreparedImage:
     Args:
       data: a whole file.
       options: what it becomes.
+      levels: how 16 bits become 8, in place of `options.depth`.
 
     Returns:
       The stored image, upright and in sRGB, without metadata (but see `encoding="original"`).
@@ -159,6 +172,7 @@ def prepare_image(data: bytes, options: PrepareOptions) -> PreparedImage:
         max_file_bytes=options.max_file_bytes,
         target_size=lambda height, width: _target_size(height, width, options),
         sound=options.sound,
+        levels=levels or options.depth.levels,
     )
     pixels, profile_notes = _convert(decoded, options)
     notes = decoded.notes + profile_notes

@@ -73,6 +73,13 @@ class ExportedModel:
             )
         return self.loaded.signatures[SERVE_PIXELS].structured_input_signature[1][PIXELS]
 
+    def read_depth(self) -> tuple[int, int] | None:
+        """The values of 16 bits that become 0 and 255; None for 0 and 65,535."""
+        if not hasattr(self.loaded, "depth"):
+            return None
+        low, high = self.loaded.depth().numpy().tolist()
+        return low, high
+
     def read_class_names(self) -> list[str]:
         """The names of classes or tags in the order of ids; none if values are predicted."""
         if CLASSES not in self.outputs:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from image_pipeline.components.images.bad_image import BadImage
+from image_pipeline.components.images.depth import LEVELS, DepthOptions
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from image_pipeline.components.inference.exported import ExportedModel, Row
 from image_pipeline.components.inference.named_images import NamedImage, no_files, read_images
@@ -43,12 +44,12 @@ def predict(
     Raises:
       UserError: as `read_images` does, and if there was no file at all.
     """
-    number = 0
+    number, prepare = 0, _prepare_as(model, options.prepare)
     for batch in _make_batches(read_images(images, options), batch_size):
         asked = [each.data for each in batch if isinstance(each.data, bytes)]
         rows = iter(model.answer(asked) if asked else [])
         for each in batch:
-            yield {"file": each.name, **_describe(each, rows, model, options.prepare, top)}
+            yield {"file": each.name, **_describe(each, rows, model, prepare, top)}
         number += len(batch)
     if not number:
         raise no_files(*images)
@@ -98,11 +99,18 @@ def _try_converted(
     return {"error": reason, "message": "the model does not take images of this kind"}
 
 
+def _prepare_as(model: ExportedModel, prepare: PrepareOptions) -> PrepareOptions:
+    """How a file is decoded for a model: 16 bits become the 8 that it has learned from."""
+    low, high = model.read_depth() or (0, LEVELS - 1)
+    plain = {"resize": "none", "encoding": "png", "dtype": "uint8", "channels": None}
+    depth = DepthOptions(low=low, high=high)
+    return prepare.model_copy(update={**plain, "depth": depth})
+
+
 def _convert(data: bytes, prepare: PrepareOptions) -> bytes:
     """The image as ingest decodes it, as PNG.
 
     Raises:
       BadImage: if ingest could not decode it either; it says why in more words than a model.
     """
-    plain = {"resize": "none", "encoding": "png", "dtype": "uint8", "channels": None}
-    return prepare_image(data, prepare.model_copy(update=plain)).encoded
+    return prepare_image(data, prepare).encoded

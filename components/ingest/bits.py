@@ -8,6 +8,8 @@ import numpy as np
 
 from image_pipeline.components import files
 from image_pipeline.components.images.bad_image import BadImage
+from image_pipeline.components.images.depth import ALL_LEVELS, DepthOptions
+from image_pipeline.components.images.png import DEPTH as PNG_DEPTH
 from image_pipeline.components.images.prepare import PrepareOptions
 from image_pipeline.components.sources.references import ImageRef, Source
 
@@ -15,7 +17,6 @@ _ENDINGS = (".png", ".tif", ".tiff")  # whose images may have over 8 bits
 _LOOKED_FOR = 2000  # references, among which some such images are
 _LOOKED_AT = 8
 _HEAD_BYTES = 32
-_PNG_DEPTH = 24  # where a PNG says how many bits its values have
 
 
 def find_lost_bits(refs: Iterable[ImageRef], source: Source, options: PrepareOptions) -> str:
@@ -26,7 +27,10 @@ def find_lost_bits(refs: Iterable[ImageRef], source: Source, options: PrepareOpt
       source: what reads them.
       options: how they are to be stored.
     """
-    if options.dtype != "uint8" or not files.is_local(source.root):  # Each costs a request there.
+    high = options.depth.high
+    if options.dtype != "uint8" or isinstance(high, str):  # Nothing is lost.
+        return ""
+    if not files.is_local(source.root):  # Each costs a request there.
         return ""
     some = itertools.islice(refs, _LOOKED_FOR)
     may_be = [r for r in some if r.problem is None and r.path.lower().endswith(_ENDINGS)]
@@ -34,10 +38,17 @@ def find_lost_bits(refs: Iterable[ImageRef], source: Source, options: PrepareOpt
     highest = [level for ref in looked_at if (level := _find_highest(ref, source, options))]
     if not highest:
         return ""
-    most, levels = max(highest), 1 + (max(highest) + 128) // 257
-    return (
+    most = max(highest)
+    found = (
         f"{len(highest)} of {len(looked_at)} images that were looked at have 16 bits, with values "
-        f"up to {most:,}: they are stored with 8, where {levels:,} of 256 levels are left; "
+        f"up to {most:,}"
+    )
+    if options.depth != DepthOptions():
+        return f"{found}: all above ingest.prepare.depth.high={high} become 255" * (most > high)
+    levels = 1 + int(ALL_LEVELS.narrow(np.array([most], np.uint16))[0])
+    stretch = "ingest.prepare.depth=maximum spreads them over all; " * (levels < 256)
+    return (
+        f"{found}: they are stored with 8, where {levels:,} of 256 levels are left; {stretch}"
         "ingest.prepare={dtype: uint16, encoding: raw} keeps every value"
     )
 
@@ -46,7 +57,7 @@ def _find_highest(ref: ImageRef, source: Source, options: PrepareOptions) -> int
     """The highest value of an image of over 8 bits; 0 of any other, and of one that is damaged."""
     try:
         head = source.read(ref, _HEAD_BYTES)
-        if head.startswith(b"\x89PNG") and (len(head) <= _PNG_DEPTH or head[_PNG_DEPTH] != 16):
+        if head.startswith(b"\x89PNG") and (len(head) <= PNG_DEPTH or head[PNG_DEPTH] != 16):
             return 0
         data = np.frombuffer(source.read(ref, options.max_file_bytes), np.uint8)
         pixels = cv2.imdecode(data, cv2.IMREAD_UNCHANGED)

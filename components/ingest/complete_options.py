@@ -99,6 +99,12 @@ def _check_kind(images: str, kind: SourceKind, options: IngestOptions) -> None:
             f"ingest.{set_[0]} is for a table of images ({name_endings(is_table=True)}), but "
             f"{images!r} is none; leave it out."
         )
+    if options.prepare.depth.must_be_found and not kind.lists_images:
+        raise UserError(
+            "ingest.prepare.depth in percent is found in a pass over the images, but a generator's "
+            f"are not made twice ({images!r}); give both values as numbers, such as "
+            "{low: 0, high: 4095}."
+        )
     if options.in_place and not kind.has_parts:
         raise UserError(
             "ingest.in_place is for files of arrays and archives, whose images are parts of them, "

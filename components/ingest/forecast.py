@@ -19,6 +19,7 @@ from image_pipeline.components.dataset.tfrecord import frame
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.prepare import Encoding
 from image_pipeline.components.ingest.file_sample import Census, Sampled, draw_sample, take_census
+from image_pipeline.components.ingest.find_depth import complete_depth, count_levels
 from image_pipeline.components.ingest.framed_records import record_values
 from image_pipeline.components.ingest.listing import list_images
 from image_pipeline.components.ingest.options import IngestOptions
@@ -175,6 +176,10 @@ def forecast_files(
         raise UserError(f"The images folder {source.root!r} holds no files; check --images.")
     census.scale(each_stands_for)
     sample = draw_sample(census, sample_size)
+    if options.prepare.depth.must_be_found:  # Of the sample, which is near enough for sizes.
+        with tempfile.TemporaryDirectory() as work_dir:
+            counted = count_levels((each.ref for each in sample), source, work_dir, options)
+        options = complete_depth(counted, options)
     trials, parallelism = _run_trials(sample, source, options)
     stored_bytes = {}
     for encoding in encodings or (options.prepare.encoding,):

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import pydantic
 
 from image_pipeline.components.dataset import record
+from image_pipeline.components.images.depth import DepthOptions
 from image_pipeline.components.images.prepare import PrepareOptions
 from image_pipeline.components.labels.class_names import ClassNameOptions
 from image_pipeline.components.labels.kind import LabelKind
@@ -145,6 +146,11 @@ class IngestOptions(TableOptions):
                 "in_place needs prepare.resize=none and prepare.encoding=raw or original, got "
                 f"{self.prepare.resize} and {self.prepare.encoding}; set them."
             )
+        if self.in_place and self.prepare.depth != DepthOptions():
+            raise ValueError(
+                "in_place stores no values, but prepare.depth makes other ones; leave one of them "
+                "out."
+            )
         if self.in_place and self.video is not None:
             raise ValueError("in_place cannot read frames of videos; leave out in_place or video.")
         if self.masks is not None and self.masks.images is not None:
@@ -239,8 +245,13 @@ def _find_kind(types: tuple[tuple[str, record.ColumnType], ...], has_masks: bool
 
 
 def flatten_options(stored: dict) -> dict:
-    """Options from `IngestOptions.stored_form`, by their names in the configuration."""
+    """Options from `IngestOptions.stored_form`, by their names in the configuration.
+
+    Without what ingest has found in the images: it is not an option that differs.
+    """
     nested = {f"ingest.prepare.{name}": value for name, value in stored["prepare"].items()}
+    if (depth := nested.get("ingest.prepare.depth")) is not None:
+        nested["ingest.prepare.depth"] = {n: depth[n] for n in ("low", "high")}
     return nested | {f"ingest.{n}": value for n, value in stored.items() if n != "prepare"}
 
 

@@ -10,7 +10,8 @@ bounded size.
 import hashlib
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from image_pipeline.components import files, progress
 from image_pipeline.components.archives.byte_ranges import read_ahead
@@ -20,7 +21,12 @@ from image_pipeline.components.ingest.fence import check_after
 from image_pipeline.components.ingest.listed import ListedChunk, read_chunk
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.prepare_source import prepare_data, prepare_source, read_pair
+from image_pipeline.components.ingest.prepare_source import (
+    Read,
+    prepare_data,
+    prepare_source,
+    read_pair,
+)
 from image_pipeline.components.ingest.prepared_rows import (
     PreparedChunk,
     count_unusable,
@@ -36,6 +42,7 @@ from image_pipeline.components.sources.source_kinds import check_unchanged, kind
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order, usable_cores
 
 _PART_ROWS = 4096
+Result = TypeVar("Result")
 CODE_VERSION = 7  # Raise it when the same source and options would give other rows or payloads.
 
 
@@ -143,18 +150,28 @@ def _write_parts(
 def _prepare_unchanged(
     refs: Sequence[ImageRef], source: Source, work_dir: str, options: IngestOptions
 ) -> Iterator[tuple[dict, bytes]]:
-    """As `_prepare_sources`; fails in the end, before the chunk is done, if a file was changed."""
-    yield from _count_progress(_prepare_sources(refs, source, work_dir, options))
+    """Prepares sources in threads; yields the results of `prepare_data` in order.
+
+    Fails in the end, before the chunk is done, if a file was changed.
+    """
+
+    def prepare_read(ref: ImageRef, read: Read, mask: Read | None) -> tuple[dict, bytes]:
+        return prepare_data(ref, read, mask, work_dir, options)
+
+    yield from _count_progress(map_read(prepare_read, refs, source, options))
     check_unchanged(refs)
 
 
-def _prepare_sources(
-    refs: Iterable[ImageRef], source: Source, work_dir: str, options: IngestOptions
-) -> Iterator[tuple[dict, bytes]]:
-    """Prepares sources in threads; yields the results of `prepare_source` in order."""
+def map_read(
+    function: Callable[[ImageRef, Read, Read | None], Result],
+    refs: Iterable[ImageRef],
+    source: Source,
+    options: IngestOptions,
+) -> Iterator[Result]:
+    """Applies a function to references and what `read_pair` gives of them, in threads, in order."""
     if files.is_local(source.root):
         return map_in_order(
-            lambda ref: prepare_source(ref, source, work_dir, options),
+            lambda ref: function(ref, *read_pair(ref, source, options)),
             refs,
             count_threads(source, options),
             batch=8,
@@ -166,6 +183,4 @@ def _prepare_sources(
         count_threads(source, options),
         ahead=1,
     )
-    return map_in_order(
-        lambda each: prepare_data(*each, work_dir, options), read, usable_cores() + 1, ahead=2
-    )
+    return map_in_order(lambda each: function(*each), read, usable_cores() + 1, ahead=2)

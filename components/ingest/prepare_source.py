@@ -11,6 +11,7 @@ from image_pipeline.components.arrays.in_place import make_reference
 from image_pipeline.components.dataset.lists import LEFT_OUT
 from image_pipeline.components.dataset.paths import name_copy
 from image_pipeline.components.dataset.record import make_record_id
+from image_pipeline.components.images.depth import Levels
 from image_pipeline.components.images.mask_file import BAD_MASK, MASK_SIZE
 from image_pipeline.components.images.prepare import BadImage, PreparedImage, prepare_image
 from image_pipeline.components.ingest.options import IngestOptions
@@ -32,7 +33,7 @@ from image_pipeline.components.sources.reading import MISSING_FILE, SkippedFile,
 from image_pipeline.components.sources.references import ImageRef, Source
 from image_pipeline.components.tables.table import check_bad_row
 
-_Read = bytes | BadImage | SkippedFile
+Read = bytes | BadImage | SkippedFile
 
 
 # What is wrong with a table's row, not with an image; that a file is missing behind a URI is only
@@ -53,7 +54,7 @@ def prepare_source(
     return prepare_data(ref, *read_pair(ref, source, options), work_dir, options)
 
 
-def read_pair(ref: ImageRef, source: Source, options: IngestOptions) -> tuple[_Read, _Read | None]:
+def read_pair(ref: ImageRef, source: Source, options: IngestOptions) -> tuple[Read, Read | None]:
     """What is read of a reference and of its mask, or why it cannot be; None where it has none."""
     if options.leave_out and options.is_left_out(decode_name(ref.path)):
         return _LEFT_OUT, None
@@ -64,9 +65,17 @@ def read_pair(ref: ImageRef, source: Source, options: IngestOptions) -> tuple[_R
 
 
 def prepare_data(
-    ref: ImageRef, read: _Read, mask: _Read | None, work_dir: str, options: IngestOptions
+    ref: ImageRef,
+    read: Read,
+    mask: Read | None,
+    work_dir: str,
+    options: IngestOptions,
+    levels: Levels | None = None,
 ) -> tuple[dict, bytes]:
-    """Prepares what was read, or says why it could not be; returns as `prepare_source`."""
+    """Prepares what was read, or says why it could not be; returns as `prepare_source`.
+
+    `levels` are as of `prepare_image`.
+    """
     row: dict[str, Any] = columns_of(ref, options) | {"source_bytes": ref.size_bytes}
     if isinstance(read, SkippedFile):
         return row | {"is_skipped": True, "reason": read.kind, "message": read.message}, b""
@@ -79,7 +88,7 @@ def prepare_data(
         row |= {"sha256": content, "source_bytes": len(data)}
         row["record_id"] = make_record_id(content, row["path"])
         _check_places(row, ref, options)
-        image = prepare_image(data, options.prepare)
+        image = prepare_image(data, options.prepare, levels)
         stored = make_reference(ref, data, image.encoded) if options.in_place else image.encoded
         fitted = _fit_label(ref, mask, image, options)
     except BadImage as error:
@@ -98,7 +107,7 @@ def prepare_data(
 
 
 def _fit_label(
-    ref: ImageRef, mask: _Read | None, image: PreparedImage, options: IngestOptions
+    ref: ImageRef, mask: Read | None, image: PreparedImage, options: IngestOptions
 ) -> Fitted:
     """What is stored of what is said of an image; raises BadImage if it does not fit."""
     kind = options.label_kind
@@ -114,7 +123,7 @@ def _fit_label(
 
 
 def _fit_mask(
-    ref: ImageRef, read: _Read | None, image: PreparedImage, options: IngestOptions
+    ref: ImageRef, read: Read | None, image: PreparedImage, options: IngestOptions
 ) -> Fitted:
     """The same of a mask, which has a file of its own."""
     if ref.mask is None:

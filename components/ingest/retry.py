@@ -103,7 +103,7 @@ def choose_options(stored: dict, given: IngestOptions | None) -> IngestOptions:
             f"The data set was written with other options: {'; '.join(different)}; leave out "
             "--config and --set to retry with the old ones, or run ingest on the whole folder."
         )
-    return asked
+    return asked.model_copy(update={"prepare": written.prepare})  # With what was found then.
 
 
 def check_not_in_place(options: IngestOptions) -> None:

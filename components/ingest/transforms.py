@@ -11,6 +11,7 @@ import functools
 from collections.abc import Iterator
 
 import apache_beam as beam
+from apache_beam.pvalue import AsSingleton
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
@@ -18,6 +19,7 @@ from image_pipeline.components import files
 from image_pipeline.components.beam.counters import count
 from image_pipeline.components.beam.flags import JobOptions
 from image_pipeline.components.ingest.counts import check_prepared, check_unpacked
+from image_pipeline.components.ingest.find_depth import add_up, count_chunk, find_depth
 from image_pipeline.components.ingest.listed import ListedChunk, list_chunks
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.output import start_output, write_manifest
@@ -50,20 +52,31 @@ class IngestImages(beam.PTransform):
 
     def expand(self, root: beam.Pipeline) -> beam.PCollection:
         """Builds the pipeline; its result has one element, the manifest."""
-        return (
+        folders = (self.images_dir, self.work_dir)
+        chunks = (
             root
             | "Start" >> beam.Create([self.images_dir])
             | "List"
             >> beam.FlatMap(list_chunks, self.work_dir, self.options, self.run)  # ListedChunk
             | "CountListed" >> beam.Map(_count_listed)  # ListedChunk
             | "SpreadChunks" >> beam.Reshuffle()
-            | "Prepare"
-            >> beam.Map(prepare, self.images_dir, self.work_dir, self.options)  # PreparedChunk
+        )
+        complete: IngestOptions | AsSingleton = self.options
+        if self.options.prepare.depth.must_be_found:
+            complete = AsSingleton(
+                chunks
+                | "CountLevels" >> beam.Map(count_chunk, *folders, self.options)  # Counted
+                | "AddUp" >> beam.CombineGlobally(add_up)  # Counted
+                | "FindDepth" >> beam.Map(find_depth, self.work_dir, self.options)  # IngestOptions
+            )
+        return (
+            chunks
+            | "Prepare" >> beam.Map(prepare, *folders, complete)  # PreparedChunk
             | "CountPrepared" >> beam.Map(_count_prepared)  # PreparedChunk
             | "CollectChunks" >> beam.combiners.ToList()  # [PreparedChunk]
             | "CountFiles" >> beam.Map(check_prepared, self.work_dir)  # [PreparedChunk]
             | "WriteDataSet"
-            >> WriteDataSet(self.output_dir, self.work_dir, self.options)  # Manifest
+            >> WriteDataSet(self.output_dir, self.work_dir, self.options, complete)  # Manifest
         )
 
 
@@ -147,11 +160,13 @@ class WriteDataSet(beam.PTransform):
     Attributes:
       output_dir: where shards, index, books and, last, the manifest are written.
       work_dir: the working folder, with the chunks' rows and payloads.
+      complete: the options with what was found in the images, for the manifest; None if they are.
     """
 
     output_dir: str
     work_dir: str
     options: IngestOptions
+    complete: IngestOptions | AsSingleton | None = None
 
     def expand(self, prepared: beam.PCollection) -> beam.PCollection:
         """Takes one element, [PreparedChunk]; returns one element, the manifest."""
@@ -167,7 +182,9 @@ class WriteDataSet(beam.PTransform):
             | "Write" >> beam.ParDo(WriteShards(self.work_dir, self.output_dir))  # WrittenShard
             | "CollectShards" >> beam.combiners.ToList()  # [WrittenShard]
             | "WriteManifest"
-            >> beam.Map(write_manifest, self.work_dir, self.output_dir, self.options)  # Manifest
+            >> beam.Map(
+                write_manifest, self.work_dir, self.output_dir, self.complete or self.options
+            )  # Manifest
         )
 
     def _ask_memory(self, pipeline: beam.Pipeline, plan: beam.PTransform) -> beam.PTransform:

@@ -27,12 +27,19 @@ from image_pipeline.components.served.structure import (
 from image_pipeline.components.views import graph as views
 
 Background = tuple[int, int, int]
+Depth = tuple[int, int]
+"""The values of 16 bits that become 0 and 255."""
+ALL_LEVELS: Depth = (0, 65_535)
 # The start of a JPEG and Adobe's segment: version 100, colours not transformed.
 _ADOBE_CMYK = b"\xff\xd8\xff\xee\0\x0eAdobe\0\x64\0\0\0\0\0"
 
 
 def decode_image(
-    file: tf.Tensor, channels: int, background: Background, sound: SoundOptions | None = None
+    file: tf.Tensor,
+    channels: int,
+    background: Background,
+    sound: SoundOptions | None = None,
+    depth: Depth = ALL_LEVELS,
 ) -> tf.Tensor:
     """Decodes a JPEG, PNG, WebP, GIF (its first frame) or BMP file; or draws a WAV file's sound.
 
@@ -43,6 +50,7 @@ def decode_image(
       channels: 1 or 3.
       background: RGB colour on which transparent pixels are laid.
       sound: how sounds are drawn; None if they are not served.
+      depth: how 16 bits become 8.
 
     Returns:
       uint8 [height, width, channels], upright.
@@ -58,7 +66,7 @@ def decode_image(
     structure = tf.case(walks, default=no_structure)
     decoders = [
         (kinds.is_jpeg(file), lambda: _decode_jpeg(file, channels, structure)),
-        (kinds.is_png(file), lambda: _decode_png(file, channels, structure, background)),
+        (kinds.is_png(file), lambda: _decode_png(file, channels, structure, background, depth)),
         (kinds.is_webp(file), lambda: _decode_webp(file, channels, background)),
         (kinds.is_gif(file), lambda: fit_channels(decode_gif(file, background), channels)),
         (kinds.is_bmp(file), lambda: _flatten(decode_bmp(file), channels, background)),
@@ -72,7 +80,10 @@ def decode_image(
 
 @functools.cache
 def trace_decoder(
-    channels: int, background: Background, sound: SoundOptions | None = None
+    channels: int,
+    background: Background,
+    sound: SoundOptions | None = None,
+    depth: Depth = ALL_LEVELS,
 ) -> tf.types.experimental.GenericFunction:
     """`decode_image` as a graph of its own, traced once for all models that a process exports.
 
@@ -80,7 +91,7 @@ def trace_decoder(
     """
 
     def decode(file: tf.Tensor) -> tf.Tensor:
-        return decode_image(file, channels, background, sound)
+        return decode_image(file, channels, background, sound, depth)
 
     return tf.function(decode, input_signature=[tf.TensorSpec([], tf.string)], autograph=False)
 
@@ -119,21 +130,22 @@ def _decode_jpeg(file: tf.Tensor, channels: int, structure: Structure) -> tf.Ten
 
 
 def _decode_png(
-    file: tf.Tensor, channels: int, structure: Structure, background: Background
+    file: tf.Tensor, channels: int, structure: Structure, background: Background, depth: Depth
 ) -> tf.Tensor:
     """Opaque PNGs of up to 8 bits are decoded as stored ones are, others with alpha and depth."""
-    depth, color_type = tf.unstack(read_bytes(file, 24, 2))
+    bits, color_type = tf.unstack(read_bytes(file, 24, 2))
     # Checked first: asked for an alpha channel that is not there, of less than 8 bits, TensorFlow
     # makes one that is nearly transparent.
     has_alpha = (color_type >= 4) | (structure.transparency > 0)
 
     def decode_deep(count: int) -> tf.Tensor:
         words = tf.cast(tf.io.decode_png(file, channels=count, dtype=tf.uint16), tf.int32)
-        return tf.cast((words + 128) // 257, tf.uint8)  # as ingest rounds
+        color = _narrow(words[:, :, :3], depth)
+        return tf.concat([color, _narrow(words[:, :, 3:], ALL_LEVELS)], axis=-1)
 
     def decode_alpha() -> tf.Tensor:
         pixels = tf.cond(
-            depth == 16, lambda: decode_deep(4), lambda: tf.io.decode_png(file, channels=4)
+            bits == 16, lambda: decode_deep(4), lambda: tf.io.decode_png(file, channels=4)
         )
         return _flatten(pixels, channels, background)
 
@@ -141,11 +153,18 @@ def _decode_png(
         has_alpha,
         decode_alpha,
         lambda: tf.cond(
-            depth == 16,
+            bits == 16,
             lambda: fit_channels(decode_deep(3), channels),
             lambda: views.decode_image(file, channels),
         ),
     )
+
+
+def _narrow(words: tf.Tensor, depth: Depth) -> tf.Tensor:
+    """As `images.depth.Levels.narrow`: int32 → uint8 of the same shape."""
+    low, high = depth
+    above, span = tf.clip_by_value(words, low, high) - low, high - low
+    return tf.cast((above * 510 + span) // (2 * span), tf.uint8)
 
 
 def _decode_webp(file: tf.Tensor, channels: int, background: Background) -> tf.Tensor:

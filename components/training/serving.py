@@ -15,7 +15,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.served.checked import take_views
-from image_pipeline.components.served.decode import trace_decoder
+from image_pipeline.components.served.decode import ALL_LEVELS, trace_decoder
 from image_pipeline.components.served.kinds import explain_unserved
 from image_pipeline.components.served.values import decode_values, explain_unread
 from image_pipeline.components.tasks.classification import CLASSIFICATION
@@ -124,11 +124,17 @@ class ServedModel(tf.Module):
         # How ingest made the stored images; of a graph of tf.Transform's own that is not known.
         analysis, self._background = transform.analysis, _WHITE
         self._stored_type: str = view.dtype
-        self._sound = None
+        self._sound, self._depth = None, ALL_LEVELS
         if analysis is not None:
             red, green, blue = analysis.alpha_background
             self._background = red, green, blue
             self._stored_type, self._sound = analysis.dtype, analysis.sound
+            self._depth = analysis.depth[0], analysis.depth[1]
+        if self._depth != ALL_LEVELS:
+            # For who decodes what the model cannot: a function, since no constant is restored.
+            self.depth = tf.function(
+                lambda: tf.constant(self._depth, tf.int32), input_signature=[], autograph=False
+            )
         self.views_spec = tf.TensorSpec([None, *self._size()], view.dtype)
         # As signatures call it PREDICT_VIEWS: what has no text in it can leave TensorFlow. What
         # answers calls it: traced for each signature, a large network would take seconds more.
@@ -168,7 +174,7 @@ class ServedModel(tf.Module):
         if self._has_values:
             image = decode_values(file, self._stored_type, self._view)
         else:
-            decode = trace_decoder(self._view.channels, self._background, self._sound)
+            decode = trace_decoder(self._view.channels, self._background, self._sound, self._depth)
             image = decode(file)
         corners, lengths = views.place_views(tf.shape(image)[tf.newaxis, :2], self._view)
         window = tf.cast(tf.concat([corners[0], lengths[0]], axis=0), tf.float32)

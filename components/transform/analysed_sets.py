@@ -34,6 +34,7 @@ from image_pipeline.components.views.options import ViewOptions
 _ALIKE = {
     "alpha_background": "lay transparent images on the same colour",
     "sound": "have drawn sounds in the same way",
+    "depth": "have made 8 bits of 16 between the same two values, as {low: …, high: …} says",
     "dtype": "have values of one type",  # Those of another mean another scale.
 }
 
@@ -58,6 +59,7 @@ class Span:
       counts: how many pixels of masks each id has, or boxes each class, in the analysed splits.
       dtype: the type of the stored values.
       sound: how ingest drew its sounds, as `SoundOptions` are written; None if it read none.
+      depth: the values of 16 bits that became 0 and 255.
     """
 
     examples_dir: str
@@ -75,6 +77,7 @@ class Span:
     counts: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     dtype: PixelType = "uint8"
     sound: dict[str, Any] | None = None
+    depth: tuple[int, int] = (0, 65_535)
 
 
 def read_spans(
@@ -182,7 +185,7 @@ def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) 
     own = (kind, kind.class_names(manifest), kind.counts(manifest, options.analyze_splits))
     counted = (manifest.further, records, dict(split_records))
     named = (examples_dir, key, manifest_sha256, shards, classes, analysed, background)
-    return Span(*named, *counted, *own, dtype=manifest.dtype, sound=sound)
+    return Span(*named, *counted, *own, dtype=manifest.dtype, sound=sound, depth=manifest.depth)
 
 
 def _list_names(labels: np.ndarray, column: Column | None) -> Iterable[str]:

@@ -65,6 +65,7 @@ def summarize(
         **describe_input(view),
         **({} if spans[0].dtype == "uint8" else {"dtype": spans[0].dtype}),
         "alpha_background": spans[0].alpha_background,
+        **({} if spans[0].depth == (0, 65_535) else {"depth": spans[0].depth}),
         **({} if spans[0].sound is None else {"sound": spans[0].sound}),
         **describe_origin(spans, options, function_version),
         **({} if label is None else {"label": label.key}),

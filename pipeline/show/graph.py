@@ -42,6 +42,8 @@ def _input_rows(graph: Analysis) -> list[tuple[str, str]]:
         ("crop fraction", f"{view.crop_fraction:g}"),
         ("alpha on", f"RGB {', '.join(map(str, graph.alpha_background))}"),
     ]
+    if graph.depth != [0, 65_535]:
+        rows.append(("16 bits", f"{graph.depth[0]:,} to {graph.depth[1]:,} become 0 to 255"))
     if graph.sound is not None:
         said = ", ".join(
             f"{name} {value}" for name, value in graph.sound.model_dump(mode="json").items()

@@ -37,6 +37,7 @@ def summarize_data_set(examples_dir: str) -> dict[str, Any]:
 def summarize_manifest(manifest: Manifest) -> dict[str, Any]:
     """The numbers of an ingest that are in its manifest."""
     books, splits = manifest.books, manifest.splits
+    depth = manifest.options.get("prepare", {}).get("depth", {})
     return {
         "found": books.found,
         "written": books.written,
@@ -53,6 +54,7 @@ def summarize_manifest(manifest: Manifest) -> dict[str, Any]:
         "missing_classes": find_missing_classes(books.classes),
         "shards": {name: len(split.shards) for name, split in splits.items()},
         "bytes": sum(split.bytes for split in splits.values()),
+        **({"depth_found": depth["found"]} if depth.get("found") else {}),
     }
 
 
@@ -93,6 +95,8 @@ def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
         ("shards", f"{shards:,}, {ingest['bytes'] / 1e6:,.1f} MB"),
         *said_rows(ingest),
     ]
+    if found := ingest.get("depth_found"):
+        rows.append(("16 bits", f"{found[0]:,} to {found[1]:,} became 0 to 255"))
     if ingest.get("skipped"):
         examples = ingest["skipped_examples"]
         kinds = "; ".join(

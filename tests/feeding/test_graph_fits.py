@@ -120,12 +120,19 @@ def test_another_view_is_refused(folder, change):
         read_labels(folder, "own", view=VIEW.model_copy(update=change))
 
 
-def test_values_of_another_meaning_are_refused(folder, tmp_path):
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("sound", {"sample_rate_hz": 8000}, r"sound None, but"),
+        ("depth", {"low": 9, "high": 4095}, r"depth \(0, 65535\), but .* has \(9, 4095\)"),
+    ],
+)
+def test_values_of_another_meaning_are_refused(folder, tmp_path, option, value, message):
     manifest = json.loads((folder / "same" / "manifest.json").read_text())
     (tmp_path / "data").mkdir()
     for name in ("Split-train", "index.parquet"):
         (tmp_path / "data" / name).symlink_to(folder / "same" / name)
-    manifest["options"]["prepare"]["sound"] = {"sample_rate_hz": 8000}
+    manifest["options"]["prepare"][option] = value
     (tmp_path / "data" / "manifest.json").write_text(json.dumps(seal(manifest)))
-    with pytest.raises(UserError, match=r"is of images with ingest\.prepare\.sound None, but"):
+    with pytest.raises(UserError, match=r"is of images with ingest\.prepare\." + message):
         read_labels(folder, str(tmp_path / "data"))

@@ -125,6 +125,10 @@ DEEP = [*RAW, "ingest.prepare.dtype=uint16"]
             [*DEEP, "view.dtype=float32", "feeding.augment=[color_jitter]"],
             "feeding.augment has color_jitter, which needs levels from 0 to 255, but view.dtype=fl",
         ),
+        (
+            ["spans.window=3", "ingest.prepare.depth=maximum"],
+            "depth in percent comes to other numbers in each span, but spans.window=3 uses several",
+        ),
     ],
 )
 def test_a_view_that_does_not_read_what_is_stored_is_refused_before_the_run(overrides, message):

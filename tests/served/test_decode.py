@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from image_pipeline.components.images.color import read_orientation
+from image_pipeline.components.images.depth import DepthOptions
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
-from image_pipeline.components.served.decode import decode_image
+from image_pipeline.components.served.decode import decode_image, trace_decoder
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.options import ViewOptions
 from tests.served import files
@@ -56,6 +57,18 @@ def test_every_kind_of_file_is_served_as_it_is_stored(name):
 def test_the_background_shows(name):
     shown = serve(TRANSPARENT[name])
     assert (np.abs(shown.astype(int) - BACKGROUND).max(axis=-1) <= 1).any()
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_16_bits_become_the_8_that_are_stored(channels):
+    """Of gray, colour, and colour with alpha, which is not stretched."""
+    low, high = depth = 20_000, 43_210
+    decode = trace_decoder(channels, BACKGROUND, None, depth)
+    for count in (1, 3, 4):
+        file = files.encode_deep_png(count)
+        stored = store(file, channels, depth=DepthOptions(low=low, high=high))
+        np.testing.assert_array_equal(decode(tf.constant(file)), stored)
+        assert (stored != store(file, channels)).any()
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))

@@ -4,13 +4,18 @@ import shutil
 import subprocess
 import sys
 
+import cv2
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+import tifffile
 
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.inference.exported import ExportedModel
+from image_pipeline.components.inference.predict import predict
+from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.models.model import build_model
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.signatures import (
@@ -189,6 +194,26 @@ def test_transparent_images_are_laid_on_the_analysed_data_sets_background(model,
     served = loaded.signatures["serving_default"](image_bytes=tf.constant(files))
     rows = served["probabilities"].numpy()
     assert (rows[0] == rows[1]).all() and not (rows[0] == rows[2]).any()
+
+
+@pytest.mark.wide
+def test_16_bits_become_the_8_of_the_analysed_data_set(model, tmp_path):
+    """In the model, and where its files are decoded for it: TIFFs and arrays."""
+    graph_dir = tmp_path / "graph"
+    shutil.copytree(graphs.shared_graph_dir(), graph_dir)
+    graphs.write_analysis(graph_dir, depth=[300, 4000])
+    serving.export_model(model, str(graph_dir), VIEW, CLASSES, str(tmp_path / "model"))
+    deep = np.random.default_rng(0).integers(0, 4096, (8, 8, 3), np.uint16)
+    seen = np.floor((np.clip(deep, 300, 4000) - 300.0) * 255 / 3700 + 0.5).astype(np.uint8)
+    cv2.imwrite(str(tmp_path / "0.png"), deep[:, :, ::-1])
+    tifffile.imwrite(tmp_path / "1.tif", deep, photometric="rgb")
+    np.save(tmp_path / "2.npy", deep[np.newaxis])
+    (tmp_path / "3.png").write_bytes(shards.encode_image(seen, "png"))
+    names = [str(tmp_path / name) for name in ("0.png", "1.tif", "2.npy", "3.png")]
+    options = IngestOptions.model_validate({"prepare": {"depth": "maximum"}})  # not asked here
+    rows = list(predict(ExportedModel(str(tmp_path / "model")), names, options))
+    assert [row.get("converted", False) for row in rows] == [False, True, True, False]
+    assert len({json.dumps(row["top"]) for row in rows}) == 1
 
 
 @pytest.mark.wide

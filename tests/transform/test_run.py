@@ -122,13 +122,26 @@ def test_the_background_of_transparent_images_travels_from_ingest(examples, tmp_
     assert list(written["alpha_background"]) == manifest["options"]["prepare"]["alpha_background"]
 
 
-def test_data_sets_on_different_backgrounds_are_not_analysed_together(examples, tmp_path):
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("alpha_background", [1, 2, 3], r"the same colour, got .*\(1, 2, 3\)"),
+        (
+            "depth",
+            {"low": 0, "high": "100%", "found": [0, 4095]},
+            r"the same two values.*\(0, 65535\).*\(0, 4095\)",
+        ),
+    ],
+)
+def test_data_sets_that_were_made_otherwise_are_not_analysed_together(
+    examples, tmp_path, option, value, message
+):
     other = tmp_path / "other"
     shutil.copytree(examples, other)
     manifest = json.loads((other / "manifest.json").read_text())
-    manifest["options"]["prepare"]["alpha_background"] = [1, 2, 3]
+    manifest["options"]["prepare"][option] = value
     (other / "manifest.json").write_text(json.dumps(seal(manifest)))
-    with pytest.raises(UserError, match=r"the same colour, got .*\(1, 2, 3\)"):
+    with pytest.raises(UserError, match=message):
         read_spans([str(examples), str(other)], VIEW, TransformOptions())
 
 

@@ -1,0 +1,163 @@
+"""What `ingest.prepare.depth` comes to where it is in percent: a pass over the images of its own.
+
+Whole numbers are added up, so the result is the same however the images are shared out. Images are
+decoded here and once more when they are stored: no process keeps what it has decoded.
+"""
+
+import dataclasses
+import threading
+from collections.abc import Iterable
+
+import numpy as np
+
+from image_pipeline.components import files, progress
+from image_pipeline.components.archives.byte_ranges import read_ahead
+from image_pipeline.components.images.bad_image import BadImage
+from image_pipeline.components.images.depth import LEVELS, Levels, find_levels
+from image_pipeline.components.images.header import open_image
+from image_pipeline.components.images.npy import is_npy, read_array_header
+from image_pipeline.components.images.png import DEPTH as PNG_DEPTH
+from image_pipeline.components.images.png import SIGNATURE
+from image_pipeline.components.images.tiff import read_tiff_layout
+from image_pipeline.components.ingest.fence import check_run
+from image_pipeline.components.ingest.listed import ListedChunk, count_listed, read_chunk
+from image_pipeline.components.ingest.open_source import open_source
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.prepare import map_read, name_chunk
+from image_pipeline.components.ingest.prepare_source import Read, prepare_data
+from image_pipeline.components.ingest.sealed import read_sealed, write_sealed
+from image_pipeline.components.sources.references import ImageRef, Source
+from image_pipeline.components.sources.source_kinds import check_unchanged
+
+
+@dataclasses.dataclass(frozen=True)
+class Counted:
+    """How often images have each value of 16 bits.
+
+    Attributes:
+      listed: how many references were looked at.
+      images: how many of these are usable images of 16 bits.
+      levels: int64 [65536].
+    """
+
+    listed: int
+    images: int
+    levels: np.ndarray
+
+
+def add_up(parts: Iterable[Counted]) -> Counted:
+    """All of them together."""
+    listed, images, levels = 0, 0, np.zeros(LEVELS, np.int64)
+    for part in parts:
+        listed, images = listed + part.listed, images + part.images
+        levels += part.levels
+    return Counted(listed, images, levels)
+
+
+def count_chunk(
+    listed: ListedChunk, images_dir: str, work_dir: str, options: IngestOptions
+) -> Counted:
+    """Counts the values of a chunk's images, unless an earlier run already did.
+
+    Args:
+      listed: the chunk.
+      images_dir: the folder or table that it is of.
+      work_dir: the working folder; it survives a failed run.
+      options: of ingest.
+
+    Raises:
+      UserError: if another run has begun, or a file was changed.
+    """
+    chunk = read_chunk(listed, work_dir)
+    key = name_chunk(chunk, images_dir, work_dir, options)
+    path = files.join(work_dir, "depth", key)
+    if (known := read_sealed(path)) is not None:
+        progress.advance(len(chunk.refs))
+        images, values, counts = known
+        levels = np.zeros(LEVELS, np.int64)
+        levels[values] = counts
+        return Counted(len(chunk.refs), images, levels)
+    source = read_ahead(
+        chunk.refs, open_source(images_dir, options), options.prepare.max_file_bytes
+    )
+    counted = count_levels(chunk.refs, source, work_dir, options)
+    check_unchanged(chunk.refs)
+    check_run(work_dir, chunk.run)
+    (values,) = counted.levels.nonzero()
+    write_sealed(path, [counted.images, values.tolist(), counted.levels[values].tolist()])
+    return counted
+
+
+def count_levels(
+    refs: Iterable[ImageRef], source: Source, work_dir: str, options: IngestOptions
+) -> Counted:
+    """Counts the values of those images of 16 bits that can be stored, in threads."""
+    # Nothing of what is made is kept, so it is made as cheaply as may be.
+    prepare = options.prepare.model_copy(update={"encoding": "raw"})
+    cheap = options.model_copy(update={"prepare": prepare, "near_duplicates": None})
+    total, images, listed, lock = np.zeros(LEVELS, np.int64), 0, 0, threading.Lock()
+
+    def count(ref: ImageRef, read: Read, mask: Read | None) -> None:
+        nonlocal images, listed
+        own = None
+        if isinstance(read, bytes) and has_16_bits(read):
+            own = np.zeros(LEVELS, np.int64)
+            row, _ = prepare_data(ref, read, mask, work_dir, cheap, Levels(counts=own))
+            if "reason" in row:
+                own = None
+        with lock:
+            listed += 1
+            if own is not None:
+                images += 1
+                np.add(total, own, out=total)
+        progress.advance()
+
+    for _ in map_read(count, refs, source, cheap):
+        pass
+    return Counted(listed, images, total)
+
+
+def has_16_bits(data: bytes) -> bool:
+    """Whether a file is an image of 16 bits, as far as its header says."""
+    try:
+        if is_npy(data):
+            return read_array_header(data).dtype == "u2"
+        if data.startswith((b"II", b"MM")):
+            with open_image(data) as image:
+                return image.format == "TIFF" and 16 in read_tiff_layout(image).bits
+    except BadImage:  # When it is stored, it is said what is wrong with it.
+        return False
+    return data.startswith(SIGNATURE) and data[PNG_DEPTH : PNG_DEPTH + 1] == b"\x10"
+
+
+def find_depth(counted: Counted, work_dir: str, options: IngestOptions) -> IngestOptions:
+    """The options with the numbers that were found, and a sentence that says them.
+
+    Raises:
+      RuntimeError: if the runner or the stage lost images.
+      UserError: as `depth.find_levels`.
+    """
+    if counted.listed != (listed := count_listed(work_dir)):
+        raise RuntimeError(
+            f"Stage CountLevels lost files: {listed} in, {counted.listed} out. The Beam runner is "
+            "at fault."
+        )
+    progress.begin("images", listed)  # Once more, to be stored.
+    return complete_depth(counted, options)
+
+
+def complete_depth(counted: Counted, options: IngestOptions) -> IngestOptions:
+    """The same of images that may not be all."""
+    asked = options.prepare.depth
+    depth = find_levels(counted.levels, asked)
+    assert depth.found is not None
+    low, high = depth.found
+    sentence = (
+        f"16 bits: values from {low:,} to {high:,} become 0 to 255, as ingest.prepare.depth="
+        f"{{low: {asked.low}, high: {asked.high}}} finds them in {counted.images:,} images; "
+        f"{{low: {low}, high: {high}}} does the same to others"
+    )
+    if not counted.images:
+        sentence = "16 bits: no usable image has them, so ingest.prepare.depth changes none"
+    prepare = options.prepare.model_copy(update={"depth": depth})
+    return options.model_copy(update={"prepare": prepare}).say_understood([sentence])
