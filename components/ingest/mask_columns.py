@@ -1,7 +1,8 @@
-"""Which columns of a table are masks that no file holds: by run lengths, or of segments."""
+"""Which columns of a table are masks that no file holds: of run lengths, segments or outlines."""
 
 import os
 
+from image_pipeline.components.dataset.record import IGNORED
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.box_columns import BOX_CLASSES
 from image_pipeline.components.ingest.column_values import first_rows, look_at, plain_name
@@ -67,7 +68,7 @@ def find_run_lengths(
 
 
 def find_drawn(rows: TableRows) -> str | None:
-    """The column of masks that are drawn of segments; not every image has one."""
+    """The column of masks that are drawn of segments or outlines; not every image has one."""
     cells = (cell for _, row in first_rows(rows) for cell in row.cells.items())
     return next((name for name, cell in cells if drawn_classes(cell) is not None), None)
 
@@ -75,7 +76,7 @@ def find_drawn(rows: TableRows) -> str | None:
 def name_drawn_classes(
     path: str, options: IngestOptions, rows: TableRows, first: Row, column: str
 ) -> IngestOptions:
-    """The columns of images and of masks drawn of segments, and the classes of all tables."""
+    """The columns of images and of masks of segments or outlines, and the classes of all tables."""
     if options.columns.get("mask", column) != column:
         return options
     image = usual_columns([name for name in first.cells if name != column], options.columns)
@@ -93,9 +94,24 @@ def name_drawn_classes(
                     f"{place}: the category {name!r} has the id {levels[0]}, which is otherwise in "
                     "another file; give all files the same categories, or ingest each by itself."
                 )
-    understood(
-        f"{os.path.basename(path.rstrip('/'))}: masks of categories, drawn of panoptic segments; "
-        f"classes: {', '.join(classes)}; pixels of no segment are of none"
-    )
-    update = {"classes": classes, "ignored": (NO_SEGMENT,)}
+    if len(classes) > IGNORED:
+        raise UserError(
+            f"{path!r} has masks of {len(classes):,} classes, of which there may be {IGNORED}; "
+            "give those that are meant with their ids as ingest.masks.classes, and the ids of "
+            "others as ingest.masks.ignored."
+        )
+    name, told = os.path.basename(path.rstrip("/")), ", ".join(classes)
+    if any(NO_SEGMENT in levels for levels in classes.values()):
+        ignored: tuple[int, ...] = ()
+        understood(
+            f"{name}: masks of categories, drawn of outlines, of which the smaller is on top; "
+            f"classes: {told}"
+        )
+    else:
+        ignored = (NO_SEGMENT,)
+        understood(
+            f"{name}: masks of categories, drawn of panoptic segments; classes: {told}; pixels of "
+            "no segment are of none"
+        )
+    update = {"classes": classes, "ignored": ignored}
     return options.model_copy(update={"masks": masks.model_copy(update=update)})

@@ -17,6 +17,7 @@ from image_pipeline.components.tables.annotated_folders import (
     read_head,
     walk,
 )
+from image_pipeline.components.tables.outlines import COLUMN
 
 _NAMED = re.compile(
     r"[^/]*coco[^/]*\.json|(_?annotations|instances|panoptic)[^/]*\.json", re.IGNORECASE
@@ -61,13 +62,13 @@ def _choose(found: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def read_coco_folder(folder: str, columns: Asked) -> Iterator[Row]:
-    """Reads each file's rows: an image, its boxes, and the split that its file or folder names."""
+    """Reads each file's rows: an image, its boxes or mask, and the split of its file or folder."""
     number, splits, are_masks = 0, [], False
     found = _find_files(folder)
     _check_one_each(folder, found)
     for below, name in found:
         split = _split_of(below, name)
-        rows = list(read_rows(os.path.join(folder, below, name)))
+        rows = list(read_rows(os.path.join(folder, below, name), columns))
         place = _find_images(folder, below, split, rows)
         for row in rows:
             number += 1
@@ -78,7 +79,7 @@ def read_coco_folder(folder: str, columns: Asked) -> Iterator[Row]:
             if isinstance(path := cells.get("file_name"), str) and path:
                 cells["file_name"] = os.path.abspath(os.path.join(place, path.replace("\\", "/")))
             splits.append(split)
-            are_masks |= "mask" in cells
+            are_masks |= not cells.keys().isdisjoint(("mask", COLUMN))
             yield Row(number, cells | ({"split": split} if split else {}))
     told = count_splits(splits)
     what = "masks" if are_masks else "boxes"

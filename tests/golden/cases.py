@@ -279,6 +279,7 @@ CASES = {
     "coco folder": Case(_write_annotated(annotated_files.write_coco), label="boxes"),
     "voc": Case(_write_annotated(annotated_files.write_voc), label="boxes"),
     "panoptic": Case(_write_annotated(annotated_files.write_panoptic), label="mask"),
+    "outlines": Case(_write_annotated(annotated_files.write_outlines), label="mask"),
     "run lengths": Case(
         _write_annotated(annotated_files.write_run_lengths, "train.csv"), label="mask"
     ),
