@@ -56,6 +56,7 @@ _KINDS = (
     "tables.coco_folder.COCO_FOLDER",
     "tables.yolo.YOLO",
     "tables.voc.VOC",
+    "tables.labelme.LABELME",
     "archives.archive.ARCHIVE",
     "sources.folder.FOLDER",
 )

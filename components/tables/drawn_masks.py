@@ -41,7 +41,7 @@ def refer_to_runs(image: str, runs: Sequence[tuple[int, str]]) -> EmbeddedImage:
 def read_runs(ref: ImageRef, most_bytes: int) -> bytes:
     """The PNG of a mask of run lengths; raises BadImage if they are none of its image."""
     assert ref.location is not None
-    width, height = _size_of(ref.location.file)
+    width, height = size_of(ref.location.file)
     mask = np.zeros(width * height, np.uint8)
     for class_id, text in json.loads(ref.location.inside):
         starts, lengths = _parse(text)
@@ -137,8 +137,8 @@ def _parse(text: str) -> tuple[list[int], list[int]]:
     return numbers[::2], numbers[1::2]
 
 
-def _size_of(path: str) -> tuple[int, int]:
-    """Width and height of an image's file, as it is stored."""
+def size_of(path: str) -> tuple[int, int]:
+    """Width and height of an image's file, as it is stored; raises BadImage if it has none."""
     data = files.read_file(path, 0, _HEAD_BYTES)
     try:
         with Image.open(io.BytesIO(data)) as opened:

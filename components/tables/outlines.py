@@ -19,7 +19,7 @@ from image_pipeline.components.images.mask_file import BAD_MASK
 from image_pipeline.components.messages import show
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.components.sources.rows import EmbeddedImage, Location
-from image_pipeline.components.tables.drawn_masks import NO_SEGMENT, OUTLINES
+from image_pipeline.components.tables.drawn_masks import NO_SEGMENT, OUTLINES, size_of
 
 COLUMN = "segmentation"
 """The column of such masks; `ingest.columns={mask: segmentation}` asks for them."""
@@ -45,20 +45,22 @@ def refer_to_outlines(
     objects: Iterable[tuple[int | None, str, str]],
     classes: Mapping[str, Sequence[int]],
     modified_ns: int,
+    image: str = "",
 ) -> EmbeddedImage:
     """A mask of objects.
 
     Args:
       path: of the file that has the outlines.
-      size: width and height of the image that they are of; empty if the file does not say it.
+      size: width and height of the image that they are of; empty if that is not said.
       objects: of each the level that it is drawn with, None if it is of no class; its outline as
         JSON; and what a message calls it. Where objects overlap, the smaller one is on top, of
         equal ones the later.
       classes: the levels of each class, for `drawn_classes`; none if another mask tells them.
       modified_ns: when the file was changed.
+      image: the path of the image, whose size counts where the file does not say it.
     """
-    said = json.dumps([classes, list(size), list(objects)])
-    most_bytes = min(_MOST_BYTES, 2**12 + 3 * int(np.prod(size)))
+    said = json.dumps([classes, list(size) or image, list(objects)])
+    most_bytes = min(_MOST_BYTES, 2**12 + 3 * int(np.prod(size))) if size else _MOST_BYTES
     return EmbeddedImage(Location(path, OUTLINES, 0, 1, said), most_bytes, modified_ns)
 
 
@@ -71,7 +73,7 @@ def read_outlines(ref: ImageRef, most_bytes: int) -> bytes:
             BAD_MASK,
             f"cannot be drawn: {ref.location.file} states no width and height of its image",
         )
-    width, height = map(round, size)
+    width, height = size_of(size) if isinstance(size, str) else map(round, size)
     check_size(height, width, 1, _MOST_PIXELS)
     drawn: list[tuple[int, list[int]]] = []
     for level, outline, called in objects:

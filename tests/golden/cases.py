@@ -280,6 +280,7 @@ CASES = {
     "voc": Case(_write_annotated(annotated_files.write_voc), label="boxes"),
     "panoptic": Case(_write_annotated(annotated_files.write_panoptic), label="mask"),
     "outlines": Case(_write_annotated(annotated_files.write_outlines), label="mask"),
+    "labelme": Case(_write_annotated(annotated_files.write_labelme), label="mask"),
     "run lengths": Case(
         _write_annotated(annotated_files.write_run_lengths, "train.csv"), label="mask"
     ),
