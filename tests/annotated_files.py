@@ -128,6 +128,23 @@ def write_labelme(folder: pathlib.Path, photos: Photos) -> None:
         _write(path.with_suffix(".json"), json.dumps(said))
 
 
+def write_createml(folder: pathlib.Path, photos: Photos) -> None:
+    """A folder a split, with `_annotations.createml.json`."""
+    images: dict[str, list[dict]] = {"train": [], "valid": []}
+    for number, (name, data) in enumerate(photos):
+        split = _split_of(number, ("train", "valid"))
+        called = name.replace("/", "-")
+        _write(folder / split / called, data)
+        boxes = [
+            {"label": NAMES[at]}
+            | {"coordinates": {"x": (a + c) / 2, "y": (b + d) / 2, "width": c - a, "height": d - b}}
+            for at, a, b, c, d in _boxes(number)
+        ]
+        images[split].append({"image": called, "annotations": boxes})
+    for split, listed in images.items():
+        _write(folder / split / "_annotations.createml.json", json.dumps(listed))
+
+
 def write_idx(folder: pathlib.Path, pixels: Iterable[bytes], height: int, width: int) -> None:
     """The images and labels of two splits, of which the test has the last four."""
     rows = list(pixels)

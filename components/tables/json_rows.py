@@ -20,6 +20,7 @@ from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.rows import MOST_COLUMNS, Row, TableError
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, read_head
 from image_pipeline.components.sources.understood import understood
+from image_pipeline.components.tables.createml import is_createml, join_boxes
 from image_pipeline.components.tables.drawn_masks import (
     NO_SEGMENT,
     OUTLINES,
@@ -98,6 +99,9 @@ def _read_json(path: str, columns: Asked) -> Iterator[Row]:
             )
     elif isinstance(found, list):
         rows = found
+        if is_createml(found):
+            rows = list(map(join_boxes, found))
+            understood(f"{os.path.basename(path)}: CreateML's boxes, centre and sides in pixels")
     else:
         raise TableError(1, "it must be a COCO file or a list of objects, a row each.")
     has_halves = "\\ud" in text.lower()  # of surrogate pairs, which are no text by themselves

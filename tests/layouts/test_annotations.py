@@ -176,6 +176,28 @@ def test_coco_files_of_several_splits(tmp_path):
     assert listing.options.boxes.classes == ("pets", "cat", "dog")
 
 
+@pytest.mark.parametrize("keys", [("image", "annotations"), ("imagefilename", "annotation")])
+def test_createml_boxes_are_centre_and_sides(tmp_path, keys):
+    for split, count in (("train", 3), ("valid", 2)):
+        draw_images(tmp_path / split, [f"{n}.png" for n in range(count)])
+        place = {"x": 10, "y": 12.5, "width": 8, "height": 5}
+        boxes = [[{"label": "cat", "coordinates": place}] * n for n in range(count)]
+        rows = [{keys[0]: f"{n}.png", keys[1]: boxes[n]} for n in range(count)]
+        (tmp_path / split / "_annotations.createml.json").write_text(json.dumps(rows))
+    listing = understand(tmp_path)
+    assert boxes_of(listing)["train/2.png"] == [("cat", 10, 12.5, 8, 5)] * 2
+    assert boxes_of(listing)["train/0.png"] == []
+    assert list(splits_of(listing).values()) == ["train"] * 3 + ["eval"] * 2
+    assert listing.options.boxes.format == "center_xywh"
+    wrong = {name: place[name] for name in ("y", "width", "height")}
+    rows = [{keys[0]: "0.png", keys[1]: [{"label": "cat", "coordinates": wrong}]}, 7, rows[1]]
+    file = tmp_path / "valid" / "_annotations.createml.json"
+    file.write_text(json.dumps(rows))
+    problems = [ref.message for ref in understand(file, max_bad_fraction=1).refs() if ref.problem]
+    assert "a box must have four numbers, got [None, 12.5, 8, 5]" in problems[0]
+    assert "it is no JSON object" in problems[1]
+
+
 def _write_panoptic(folder, split, categories, segments, file="panoptic_{}.json"):
     """Three images, the last without segments; segment 263 is a square, 9 a stripe, 0 the rest."""
     (folder / split).mkdir(parents=True)

@@ -15,11 +15,9 @@ from tests.layouts.drawn import HEIGHT, WIDTH, boxes_of, draw_images, splits_of,
 
 pytestmark = pytest.mark.beam
 NONE = 65_535
-POLYGON = {
-    "label": "dog",
-    "points": [[3, 4], [20, 4], [20.5, 25], [3, 20]],
-    "shape_type": "polygon",
-}
+CORNERS = [3, 4, 20, 4, 20.5, 25, 3, 20]
+POLYGON = {"label": "dog", "points": np.reshape(CORNERS, (4, 2)).tolist()}
+POLYGON["shape_type"] = "polygon"
 RECTANGLE = {"label": "cat", "points": [[15, 20], [5, 10]], "shape_type": "rectangle"}
 CIRCLE = {"label": "ant", "points": [[30, 12], [30, 17]], "shape_type": "circle"}
 POINT = {"label": "eye", "points": [[3, 4]], "shape_type": "point"}
