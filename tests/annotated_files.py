@@ -145,6 +145,21 @@ def write_createml(folder: pathlib.Path, photos: Photos) -> None:
         _write(folder / split / "_annotations.createml.json", json.dumps(listed))
 
 
+def write_cub(folder: pathlib.Path, photos: Photos) -> None:
+    """CUB-200's lists; the class is what is before a name's slash."""
+    lists: dict[str, list[str]] = {"images": [], "image_class_labels": [], "train_test_split": []}
+    names: dict[str, int] = {}
+    for number, (name, data) in enumerate(photos, 1):
+        _write(folder / "images" / name, data)
+        class_ = names.setdefault(name.partition("/")[0], 1 + len(names))
+        lists["images"].append(f"{number} {name}")
+        lists["image_class_labels"].append(f"{number} {class_}")
+        lists["train_test_split"].append(f"{number} {int(number % 4 != 3)}")
+    lists["classes"] = [f"{number} {name}" for name, number in names.items()]
+    for name, lines in lists.items():
+        _write(folder / f"{name}.txt", "\n".join(lines))
+
+
 def write_idx(folder: pathlib.Path, pixels: Iterable[bytes], height: int, width: int) -> None:
     """The images and labels of two splits, of which the test has the last four."""
     rows = list(pixels)

@@ -58,6 +58,7 @@ _KINDS = (
     "tables.yolo.YOLO",
     "tables.voc.VOC",
     "tables.labelme.LABELME",
+    "tables.cub.CUB",
     "archives.archive.ARCHIVE",
     "sources.folder.FOLDER",
 )

@@ -27,12 +27,11 @@ from image_pipeline.components.tables.annotated_folders import (
     read_head,
     walk,
 )
-from image_pipeline.components.tables.drawn_masks import NO_SEGMENT, OUTLINES, find_time
+from image_pipeline.components.tables.drawn_masks import NO_SEGMENT, find_time
 from image_pipeline.components.tables.outlines import (
     BACKGROUND,
     COLUMN,
     asks_for_outlines,
-    read_outlines,
     refer_to_outlines,
 )
 
@@ -198,5 +197,4 @@ LABELME = SourceKind(
     in_folder=_is_labelme,
     files=list_whole,
     rows=read_labelme,
-    locations={OUTLINES: read_outlines},
 )

@@ -278,6 +278,7 @@ CASES = {
     "coco": Case(_write_coco, label="boxes"),
     "coco folder": Case(_write_annotated(annotated_files.write_coco), label="boxes"),
     "createml": Case(_write_annotated(annotated_files.write_createml), label="boxes"),
+    "cub": Case(_write_annotated(annotated_files.write_cub)),
     "voc": Case(_write_annotated(annotated_files.write_voc), label="boxes"),
     "panoptic": Case(_write_annotated(annotated_files.write_panoptic), label="mask"),
     "outlines": Case(_write_annotated(annotated_files.write_outlines), label="mask"),

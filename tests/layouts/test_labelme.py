@@ -23,7 +23,7 @@ CIRCLE = {"label": "ant", "points": [[30, 12], [30, 17]], "shape_type": "circle"
 POINT = {"label": "eye", "points": [[3, 4]], "shape_type": "point"}
 
 
-def _write(folder, **files):
+def write_files(folder, **files):
     """A JSON file for each name, of shapes or of a whole content; and images of those names."""
     draw_images(folder, [f"{name}.png" for name in files])
     for name, content in files.items():
@@ -41,7 +41,7 @@ def _masks(listing):
 
 
 def test_rectangles_are_boxes_and_points_are_told(tmp_path):
-    listing = understand(_write(tmp_path, a=[RECTANGLE, POINT], b=[]))
+    listing = understand(write_files(tmp_path, a=[RECTANGLE, POINT], b=[]))
     assert boxes_of(listing) == {"a.png": [("cat", 5, 10, 15, 20)], "b.png": []}
     assert listing.options.understood == (
         "LabelMe: boxes around shapes; ingest.columns={mask: segmentation} takes masks of them",
@@ -55,7 +55,7 @@ def test_rectangles_are_boxes_and_points_are_told(tmp_path):
 def test_other_shapes_are_masks_of_their_labels_the_smaller_on_top(tmp_path):
     old = {"shapes": [{k: POLYGON[k] for k in ("label", "points")}], "imagePath": "b.png"}
     shapes = [CIRCLE, RECTANGLE, POLYGON]
-    folder = _write(tmp_path, a=shapes, b=old | {"imageData": base64.b64encode(b"x").decode()})
+    folder = write_files(tmp_path, a=shapes, b=old | {"imageData": base64.b64encode(b"x").decode()})
     listing = understand(folder)
     classes = {"background": (NONE,), "ant": (1,), "cat": (2,), "dog": (3,)}
     assert listing.options.masks.classes == classes and listing.options.masks.ignored == ()
@@ -73,7 +73,7 @@ def test_other_shapes_are_masks_of_their_labels_the_smaller_on_top(tmp_path):
 
 def test_images_are_found_in_other_folders_and_folders_name_the_splits(tmp_path):
     for split, name in (("train", "a"), ("val", "b")):
-        _write(tmp_path / split / "images", **{name: [RECTANGLE]})
+        write_files(tmp_path / split / "images", **{name: [RECTANGLE]})
         (tmp_path / split / "labels").mkdir()
         path = tmp_path / split / "images" / f"{name}.json"
         content = json.loads(path.read_text()) | {"imagePath": f"..\\images\\{name}.png"}
@@ -100,7 +100,7 @@ def test_images_are_found_in_other_folders_and_folders_name_the_splits(tmp_path)
     ],
 )
 def test_a_file_that_is_wrong_is_one_row_that_says_so(tmp_path, shape, message):
-    _write(tmp_path, good=[POLYGON], bad=[shape], other={"a": 1})
+    write_files(tmp_path, good=[POLYGON], bad=[shape], other={"a": 1})
     listing = understand(tmp_path, max_bad_fraction=1)
     (problem,) = [ref.message for ref in listing.refs() if ref.problem]
     assert re.search(message, problem)
@@ -109,4 +109,4 @@ def test_a_file_that_is_wrong_is_one_row_that_says_so(tmp_path, shape, message):
 
 def test_a_folder_without_any_area_is_refused(tmp_path):
     with pytest.raises(UserError, match="no shape has an area, so there are neither boxes nor"):
-        understand(_write(tmp_path, a=[POINT], b=[]))
+        understand(write_files(tmp_path, a=[POINT], b=[]))
