@@ -35,7 +35,8 @@ Numbered = tuple[int, Row]  # with the number of its table
 def needs_joining(options: TableOptions) -> bool:
     """Whether the options join anything."""
     joined = options.box_rows, options.run_lengths
-    return bool(options.label_columns or options.path_ending) or any(joined)
+    named = options.label_columns, options.path_ending, options.path_prefix
+    return any(named) or any(joined)
 
 
 def join_rows(rows: Iterable[Numbered], options: TableOptions, root: str) -> Iterator[Numbered]:
@@ -43,14 +44,14 @@ def join_rows(rows: Iterable[Numbered], options: TableOptions, root: str) -> Ite
 
     Args:
       rows: of the table; they are iterated several times.
-      options: `box_rows`, `run_lengths`, `label_columns`, `path_ending`, and the column of the
-        images.
+      options: `box_rows`, `run_lengths`, `label_columns`, `path_ending`, `path_prefix`,
+        and the columns of the images and masks.
       root: the folder that relative paths start from.
 
     Yields:
       Rows in the order in which their images are first named, each with the number of its table.
     """
-    image = options.columns.get("image") or ""
+    image, mask = (options.columns.get(role) or "" for role in ("image", "mask"))
     joined, runs = rows, options.run_lengths
     if options.box_rows is not None:
         joined = _join(rows, image, functools.partial(_join_boxes, asked=options.box_rows))
@@ -58,8 +59,10 @@ def join_rows(rows: Iterable[Numbered], options: TableOptions, root: str) -> Ite
         joined = _join(rows, image, functools.partial(_join_runs, asked=runs))
     for number, row in joined:
         cells = row.cells
-        if options.path_ending and isinstance(path := cells.get(image), str | int):
-            cells = cells | {image: f"{path}{options.path_ending}" if path != "" else ""}
+        for column, ending in ((image, options.path_ending or ""), (mask, "")):
+            path = cells.get(column)
+            if (ending or options.path_prefix) and isinstance(path, str | int) and path != "":
+                cells = cells | {column: options.without_prefix(str(path).strip()) + ending}
         if runs is not None and not row.problem and cells.get(image) not in (None, ""):
             path = files.join(root, str(cells[image])) if root else str(cells[image])
             cells = cells | {MASK: refer_to_runs(path, cells[MASK])}
