@@ -65,7 +65,7 @@ class RunLengthOptions(Options):
     name: str | None = None
     """The one of the class; all other pixels are `background`. None: the class is `object`."""
     classes: tuple[str, ...] = ()
-    """The values of that column, in the order of the classes' ids from 1 on."""
+    """The values of that column, in the order of the classes' ids from 1 on; none: all, sorted."""
 
 
 class TableOptions(Options):

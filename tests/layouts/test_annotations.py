@@ -383,6 +383,54 @@ def test_colours_of_a_label_map_are_the_classes(tmp_path):
     assert sum(own["2"] for own in pixels) == 6 * 200
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("labelmap.txt", "# a:b:c:d\na:0,0,0::\nb:1,2,3::\nc:0,0,0::\n",
+         r"labelmap.txt:4: 'c' has the colour #000000, as 'a' has, so masks do not tell"),
+        ("class_dict.csv", "name,r,g,b\na,0,0,0\nb,1,2\n",
+         r"class_dict.csv:3: 'b,1,2' names no class and its colour, red, green and blue"),
+        ("label_colors.txt", "0 0 0 a\n1 2 300 b\n", r"label_colors.txt:2: '1 2 300 b' names no"),
+        ("label_colors.txt", "0 0 0 a\n1 2 3 a\n", r"label_colors.txt:2: 'a' is named twice"),
+    ],
+)  # fmt: skip
+def test_a_label_map_that_is_wrong_is_refused_with_its_line(tmp_path, name, text, message):
+    draw_images(tmp_path, [f"{folder}/{n}.png" for folder in ("images", "masks") for n in range(4)])
+    (tmp_path / name).write_text(text)
+    with pytest.raises(UserError, match=f"{message}.*ingest.masks"):
+        understand(tmp_path)
+
+
+def test_a_file_called_as_label_maps_are_that_has_no_colour_is_none(tmp_path):
+    draw_images(tmp_path, [f"{folder}/{n}.png" for folder in ("images", "masks") for n in range(4)])
+    (tmp_path / "labelmap.txt").write_text("item { name: 'cat' }\n")
+    with pytest.raises(UserError, match=r"holds images and their masks"):
+        understand(tmp_path)
+
+
+def test_run_lengths_of_classes_that_are_not_named_are_counted(tmp_path):
+    draw_images(tmp_path, ["0.png", "1.png"])
+    rows = [["image", "kind", "runs"], ["0.png", "cat", "1 3"], ["0.png", "dog", "5 2"]]
+    rows += [["1.png", "dog", "1 3"], ["1.png", "cow", ""]]
+    table = write_table(tmp_path / "t.csv", rows)
+    runs = {"pixels": "runs", "name": "kind"}
+    some = understand(table, run_lengths=runs | {"classes": ["cat"]})
+    assert some.noticed == (
+        "run lengths of classes that ingest.run_lengths.classes does not name are left out: "
+        "dog (2)",
+    )
+    assert some.options.masks.classes == ("background", "cat")
+    listing = understand(table, run_lengths=runs)
+    assert listing.options.masks.classes == ("background", "cat", "cow", "dog")
+    masks = [cv2.imdecode(np.frombuffer(read_location(ref.mask, 10**6), np.uint8), -1)
+             for ref in listing.refs()]  # fmt: skip
+    assert [np.bincount(mask.ravel()).tolist() for mask in masks] == [
+        [1195, 3, 0, 2], [1197, 0, 0, 3]
+    ]  # fmt: skip
+    with pytest.raises(UserError, match=r"names 'rle', but .* has no such column; known: im"):
+        understand(table, run_lengths={"pixels": "rle"})
+
+
 def test_a_folder_of_these_kinds_is_told_quickly_from_others(tmp_path):
     draw_images(tmp_path / "cat", ["0.png"])
     (tmp_path / "cat" / "notes.txt").write_text("a cat\n")
