@@ -109,7 +109,7 @@ def _read_json(path: str, columns: Asked) -> Iterator[Row]:
         is_object = isinstance(cells, dict)
         try:
             if has_halves:
-                os.fsencode(json.dumps(cells, ensure_ascii=False))
+                os.fsencode(json.dumps(cells, ensure_ascii=False, default=repr))
         except UnicodeEncodeError:
             is_object = False
         if is_object and isinstance(cells.get("segmentation"), _Outline):

@@ -141,6 +141,8 @@ def _read_file(path: str) -> dict[str, Any]:
         raise ValueError(f"cannot be read ({error.strerror})") from error
     try:
         content = parse_json(data)
+        if b"\\ud" in data.lower():  # Half a surrogate pair is no text.
+            json.dumps(content, ensure_ascii=False).encode()
     except ValueError as error:
         raise ValueError(f"is no JSON ({error})") from error
     if not isinstance(content, dict):

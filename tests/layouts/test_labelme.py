@@ -96,6 +96,7 @@ def test_images_are_found_in_other_folders_and_folders_name_the_splits(tmp_path)
             POLYGON | {"shape_type": "mask"},
             "the type 'mask', which is not drawn",
         ),
+        (POLYGON | {"label": "\ud800"}, "bad.json is no JSON .*surrogates not allowed"),
         (7, "bad.json has a shape without a label, 7"),
     ],
 )

@@ -150,6 +150,7 @@ def test_an_outline_that_is_none_is_quarantined_with_its_annotation(tmp_path, ou
         ([{"category_id": 9, "segmentation": [_SQUARE]}], {}, "bad_mask"),
         ([{"category_id": 7, "segmentation": [_SQUARE]}], {"width": 50}, "mask_size"),
         ([{"category_id": 7, "segmentation": [_SQUARE]}], {"width": None}, "bad_mask"),
+        ([{"category_id": 7, "segmentation": [_SQUARE]}], {"file_name": "\ud800"}, "bad_row"),
         ([{"category_id": 7, "segmentation": [_SQUARE]}], {"width": 2**30}, "bad_mask"),
     ],
 )
