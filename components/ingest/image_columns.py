@@ -49,7 +49,10 @@ def find_images(path: str, options: IngestOptions, rows: TableRows, first: Row) 
         near = [each.replace(first_split, SPLIT) for each in near if first_split in each] + near
     roots = [options.root_dir] if options.root_dir is not None else ["", *near]
     table, folder = os.path.basename(path), kind_of(path).folder(path)
-    if (elsewhere := _find_prefix(path, folder, roots, [name for name, _ in named])) is not None:
+    elsewhere = None
+    if kind_of(path).in_folder is None:  # Else paths were made here, when annotations were read.
+        elsewhere = _find_prefix(path, folder, roots, [name for name, _ in named])
+    if elsewhere is not None:
         prefix, root = elsewhere
         where = os.path.normpath(os.path.join(folder, root))
         understood(
@@ -64,7 +67,7 @@ def find_images(path: str, options: IngestOptions, rows: TableRows, first: Row) 
         return options
     root, ending = found
     update = {}
-    if usual.get("image") is None or ending:
+    if usual.get("image") is None:
         update["columns"] = {**options.columns, "image": image}
     if ending:
         update["path_ending"] = ending
