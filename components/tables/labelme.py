@@ -3,6 +3,8 @@
 Where all shapes are rectangles they are boxes; else they are masks of their labels.
 """
 
+import base64
+import io
 import json
 import math
 import os
@@ -11,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from image_pipeline.components.extras import need
 from image_pipeline.components.json_text import parse_json
@@ -31,6 +34,7 @@ from image_pipeline.components.tables.drawn_masks import NO_SEGMENT, find_time
 from image_pipeline.components.tables.outlines import (
     BACKGROUND,
     COLUMN,
+    MOST_PIXELS,
     asks_for_outlines,
     refer_to_outlines,
 )
@@ -40,7 +44,8 @@ _MOST_BYTES = 2**28  # of a file, which may hold its image as text
 _MOST_CORNERS = 720  # of a circle, of two for each degree
 _WITHOUT_AREA = ("point", "points", "line", "linestrip")
 
-Shape = tuple[str, str, list[list[float]]]  # a label, a type, and the corners around it
+Corners = list[list[float]]
+Shape = tuple[str, str, Corners, Any]  # a label, a type, the corners around it, and its outline
 
 
 def _is_labelme(folder: str) -> bool:
@@ -73,7 +78,8 @@ def read_labelme(folder: str, columns: Asked) -> Iterator[Row]:
                 if "shapes" not in content:
                     others += 1
                     continue
-                shapes = list(map(_read_shape, content["shapes"]))
+                size = _read_size(content)
+                shapes = [_read_shape(each, size) for each in content["shapes"]]
             except ValueError as error:
                 found.append(f"{path} {error}")
                 continue
@@ -81,7 +87,7 @@ def read_labelme(folder: str, columns: Asked) -> Iterator[Row]:
             left_out += len(shapes) - len(kept)
             found.append((path, content, kept))
     read = [each for each in found if not isinstance(each, str)]
-    kinds = {kind for _, _, shapes in read for _, kind, _ in shapes}
+    kinds = {shape[1] for _, _, shapes in read for shape in shapes}
     if not kinds:
         first = next((f"; {each}" for each in found if isinstance(each, str)), "")
         raise TableError(1, f"no shape has an area, so there are neither boxes nor masks{first}.")
@@ -89,7 +95,7 @@ def read_labelme(folder: str, columns: Asked) -> Iterator[Row]:
     are_boxes |= kinds == {"rectangle"} and not asks_for_outlines(columns)
     if not are_boxes:
         need("coco", f"Drawing the shapes of {folder!r} as masks")
-    names = sorted({label for _, _, shapes in read for label, _, _ in shapes} - {BACKGROUND})
+    names = sorted({shape[0] for _, _, shapes in read for shape in shapes} - {BACKGROUND})
     levels = {BACKGROUND: NO_SEGMENT, **{name: 1 + number for number, name in enumerate(names)}}
     classes = {name: [level] for name, level in levels.items()}
     splits = []
@@ -103,12 +109,12 @@ def read_labelme(folder: str, columns: Asked) -> Iterator[Row]:
         size = _read_size(content)
         cells: dict[str, Any] = {"image": image}
         if are_boxes:
-            boxes = [{"bbox": _surround(corners), "category": n} for n, _, corners in shapes]
+            boxes = [{"bbox": _surround(corners), "category": n} for n, _, corners, _ in shapes]
             cells[BOXES] = StatedBoxes({SIZE: size, BOXES: boxes, FORMAT: "xyxy"})
         else:
             objects = [
-                (levels[label], json.dumps([corners]), f"the shape {at} ({show(label)})")
-                for at, (label, _, corners) in enumerate(shapes, 1)
+                (levels[label], json.dumps(outline), f"the shape {at} ({show(label)})")
+                for at, (label, _, _, outline) in enumerate(shapes, 1)
             ]
             whole = os.path.join(folder, path)
             cells[COLUMN] = refer_to_outlines(
@@ -152,8 +158,8 @@ def _read_file(path: str) -> dict[str, Any]:
     return content
 
 
-def _read_shape(shape: Any) -> Shape:
-    """A shape as its label, its type and the corners around it; ValueError says what is wrong."""
+def _read_shape(shape: Any, size: list[int]) -> Shape:
+    """A shape of an image of a width and height; ValueError says what is wrong."""
     if not isinstance(shape, dict) or not str(shape.get("label") or "").strip():
         raise ValueError(f"has a shape without a label, {show(shape)}")
     label, kind = str(shape["label"]).strip(), shape.get("shape_type") or "polygon"
@@ -163,8 +169,11 @@ def _read_shape(shape: Any) -> Shape:
         raise ValueError(f"has a shape of {show(label)} whose points are no pairs") from error
     if not np.isfinite(points).all():
         raise ValueError(f"has a shape of {show(label)} whose points are not finite")
-    if kind in ("rectangle", "circle") and len(points) < 2:
+    if kind in ("rectangle", "circle", "mask") and len(points) < 2:
         raise ValueError(f"has a {kind} of {show(label)} of {len(points)} points, where it has two")
+    if kind == "mask":
+        outline = _read_mask(shape.get("mask"), points, size, show(label))
+        return label, kind, [points[0].tolist(), (points[1] + 1).tolist()], outline
     if kind == "rectangle":
         (left, top), (right, bottom) = points.min(0), points.max(0)
         points = np.array([[left, top], [right, top], [right, bottom], [left, bottom]])
@@ -178,7 +187,31 @@ def _read_shape(shape: Any) -> Shape:
             f"has a shape of {show(label)} of the type {show(kind)}, which is not drawn; make it a "
             "polygon"
         )
-    return label, kind, points.tolist()
+    return label, kind, points.tolist(), [points.tolist()]
+
+
+def _read_mask(said: Any, points: np.ndarray, size: list[int], label: str) -> dict[str, Any]:
+    """A mask between two points, the last one inside, as COCO's run lengths of the whole image."""
+    (left, top), (right, bottom) = (map(int, point) for point in points[:2].tolist())
+    width, height = size or (0, 0)
+    if not (0 <= left <= right < width and 0 <= top <= bottom < height):
+        raise ValueError(f"has a mask of {label} outside of its {width} x {height} pixels")
+    if width * height > MOST_PIXELS:
+        raise ValueError(f"has a mask of {width} x {height} pixels; there may be {MOST_PIXELS:,}")
+    try:
+        with Image.open(io.BytesIO(base64.b64decode(str(said), validate=True))) as opened:
+            if opened.size != (right - left + 1, bottom - top + 1):
+                raise ValueError(f"its size is {opened.size}")
+            pixels = np.asarray(opened.convert("L")) > 0
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise ValueError(
+            f"has a mask of {label} that is none between its points ({error})"
+        ) from error
+    whole = np.zeros((height, width), bool)
+    whole[top : bottom + 1, left : right + 1] = pixels
+    flat = np.concatenate([[False], whole.T.ravel()])  # The first run is without it.
+    ends = np.append(np.flatnonzero(np.diff(flat)), width * height)
+    return {"size": [height, width], "counts": np.diff(ends, prepend=0).tolist()}
 
 
 def _surround(corners: list[list[float]]) -> list[float]:

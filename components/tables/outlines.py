@@ -27,7 +27,7 @@ BACKGROUND = "background"
 """The class of pixels that no object has; an object may be of it, too."""
 
 _MOST_BYTES = 2**24  # of a mask, once it is drawn
-_MOST_PIXELS = 178_956_970  # of a mask; the default of `max_pixels`
+MOST_PIXELS = 178_956_970  # of a mask; the default of `max_pixels`
 # Around a polygon: a hundred times what a large photo's has; COCO's code holds 100 bytes for each.
 _MOST_AROUND_PX = 2**20
 _PACKED = re.compile(r"(?:[P-o]{0,6}[0-O])*")
@@ -74,7 +74,7 @@ def read_outlines(ref: ImageRef, most_bytes: int) -> bytes:
             f"cannot be drawn: {ref.location.file} states no width and height of its image",
         )
     width, height = size_of(size) if isinstance(size, str) else map(round, size)
-    check_size(height, width, 1, _MOST_PIXELS)
+    check_size(height, width, 1, MOST_PIXELS)
     drawn: list[tuple[int, list[int]]] = []
     for level, outline, called in objects:
         try:

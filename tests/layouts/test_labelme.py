@@ -11,6 +11,7 @@ from pycocotools import mask as coco
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.source_kinds import read_location
+from tests.drawings import encode_png
 from tests.layouts.drawn import HEIGHT, WIDTH, boxes_of, draw_images, splits_of, understand
 
 pytestmark = pytest.mark.beam
@@ -20,6 +21,9 @@ POLYGON = {"label": "dog", "points": np.reshape(CORNERS, (4, 2)).tolist()}
 POLYGON["shape_type"] = "polygon"
 RECTANGLE = {"label": "cat", "points": [[15, 20], [5, 10]], "shape_type": "rectangle"}
 CIRCLE = {"label": "ant", "points": [[30, 12], [30, 17]], "shape_type": "circle"}
+PIXELS = np.array([[0, 255, 0], [255, 255, 255], [0, 0, 255]], np.uint8)
+MASK = {"label": "dog", "points": [[37, 27.0], [39, 29]], "shape_type": "mask"}
+MASK["mask"] = base64.b64encode(encode_png(PIXELS)).decode()
 POINT = {"label": "eye", "points": [[3, 4]], "shape_type": "point"}
 
 
@@ -71,6 +75,16 @@ def test_other_shapes_are_masks_of_their_labels_the_smaller_on_top(tmp_path):
     assert boxes_of(boxes)["b.png"] == [("dog", 3, 4, 20.5, 25)]
 
 
+def test_masks_within_files_are_drawn_where_their_points_say(tmp_path):
+    listing = understand(write_files(tmp_path, a=[MASK, RECTANGLE], b=[RECTANGLE]))
+    expected = np.full((HEIGHT, WIDTH), NONE)
+    expected[10:20, 5:15] = 1
+    expected[27:, 37:][PIXELS > 0] = 2
+    np.testing.assert_array_equal(_masks(listing)[0], expected)
+    boxes = understand(tmp_path, columns={"boxes": "boxes"})
+    assert boxes_of(boxes)["a.png"] == [("dog", 37, 27, 40, 30), ("cat", 5, 10, 15, 20)]
+
+
 def test_images_are_found_in_other_folders_and_folders_name_the_splits(tmp_path):
     for split, name in (("train", "a"), ("val", "b")):
         write_files(tmp_path / split / "images", **{name: [RECTANGLE]})
@@ -92,10 +106,7 @@ def test_images_are_found_in_other_folders_and_folders_name_the_splits(tmp_path)
         (POLYGON | {"points": [[1, 2], [3]]}, "bad.json has a shape of 'dog' whose points are no"),
         (POLYGON | {"points": [[1, 10**400]]}, "bad.json is no JSON|whose points are no pairs"),
         (CIRCLE | {"points": [[1, 2], [1e999, 3]]}, "'ant' whose points are not finite"),
-        (
-            POLYGON | {"shape_type": "mask"},
-            "the type 'mask', which is not drawn",
-        ),
+        (POLYGON | {"shape_type": "splat"}, "the type 'splat', which is not drawn"),
         (POLYGON | {"label": "\ud800"}, "bad.json is no JSON .*surrogates not allowed"),
         (7, "bad.json has a shape without a label, 7"),
     ],
