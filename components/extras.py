@@ -6,6 +6,7 @@ from image_pipeline.components.errors import UserError
 
 # By the extra in pyproject.toml that installs it: the module, and what it is called.
 _PACKAGES = {
+    "coco": ("pycocotools", "pycocotools"),
     "hdf5": ("h5py", "h5py"),
     "sound": ("soundfile", "soundfile"),
     "tfx": ("tfx", "TFX"),

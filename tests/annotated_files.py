@@ -94,6 +94,72 @@ def write_coco(folder: pathlib.Path, photos: Photos) -> None:
         _write(folder / split / "_annotations.coco.json", json.dumps(content))
 
 
+def write_outlines(folder: pathlib.Path, photos: Photos) -> None:
+    """`instances.json` of polygons and run lengths without boxes; every third image has none."""
+    images, said = [], []
+    for number, (name, data) in enumerate(photos):
+        called = name.replace("/", "-")
+        _write(folder / "images" / called, data)
+        with Image.open(io.BytesIO(data)) as opened:
+            width, height = opened.size
+        images.append({"id": number, "file_name": called, "width": width, "height": height})
+        runs = {"size": [height, width], "counts": [9, 4 * height, (width - 4) * height - 9]}
+        outlines = ([[1, 2, 9, 2, 9, 8 + number % 3, 1, 7]], runs)[: number % 3]
+        said += [
+            {"id": 2 * number + at, "image_id": number, "category_id": 1 + at, "segmentation": each}
+            for at, each in enumerate(outlines)
+        ]
+    categories = [{"id": 1 + n, "name": NAMES[n]} for n in range(2)]
+    content = {"images": images, "annotations": said, "categories": categories}
+    _write(folder / "instances.json", json.dumps(content))
+
+
+def write_labelme(folder: pathlib.Path, photos: Photos) -> None:
+    """A JSON file beside each image, of a polygon and a circle; every third one has no shape."""
+    for number, (name, data) in enumerate(photos):
+        path = folder / _split_of(number, ("train", "val")) / name.replace("/", "-")
+        _write(path, data)
+        points = [[1, 2], [9, 2], [9, 8 + number % 3], [1, 7]], [[12, 12], [12, 16]]
+        shapes = [
+            {"label": NAMES[at], "points": each, "shape_type": ("polygon", "circle")[at]}
+            for at, each in enumerate(points[: number % 3])
+        ]
+        said = {"shapes": shapes, "imagePath": f"..\\{path.name}", "imageData": None}
+        _write(path.with_suffix(".json"), json.dumps(said))
+
+
+def write_createml(folder: pathlib.Path, photos: Photos) -> None:
+    """A folder a split, with `_annotations.createml.json`."""
+    images: dict[str, list[dict]] = {"train": [], "valid": []}
+    for number, (name, data) in enumerate(photos):
+        split = _split_of(number, ("train", "valid"))
+        called = name.replace("/", "-")
+        _write(folder / split / called, data)
+        boxes = [
+            {"label": NAMES[at]}
+            | {"coordinates": {"x": (a + c) / 2, "y": (b + d) / 2, "width": c - a, "height": d - b}}
+            for at, a, b, c, d in _boxes(number)
+        ]
+        images[split].append({"image": called, "annotations": boxes})
+    for split, listed in images.items():
+        _write(folder / split / "_annotations.createml.json", json.dumps(listed))
+
+
+def write_cub(folder: pathlib.Path, photos: Photos) -> None:
+    """CUB-200's lists; the class is what is before a name's slash."""
+    lists: dict[str, list[str]] = {"images": [], "image_class_labels": [], "train_test_split": []}
+    names: dict[str, int] = {}
+    for number, (name, data) in enumerate(photos, 1):
+        _write(folder / "images" / name, data)
+        class_ = names.setdefault(name.partition("/")[0], 1 + len(names))
+        lists["images"].append(f"{number} {name}")
+        lists["image_class_labels"].append(f"{number} {class_}")
+        lists["train_test_split"].append(f"{number} {int(number % 4 != 3)}")
+    lists["classes"] = [f"{number} {name}" for name, number in names.items()]
+    for name, lines in lists.items():
+        _write(folder / f"{name}.txt", "\n".join(lines))
+
+
 def write_idx(folder: pathlib.Path, pixels: Iterable[bytes], height: int, width: int) -> None:
     """The images and labels of two splits, of which the test has the last four."""
     rows = list(pixels)

@@ -1,14 +1,17 @@
 """Which column of a table names the images, and where these are."""
 
+import itertools
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.column_values import first_rows, plain_name, words_of
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES, ending_of
-from image_pipeline.components.sources.folder import locate
+from image_pipeline.components.sources.folder import find_cased, locate
 from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.rows import Row
 from image_pipeline.components.sources.source_kinds import kind_of
@@ -23,6 +26,7 @@ _IDENTIFIERS = (
     *("picture", "photo", "imagefilename", "imageid", "idcode", "imgid", "id", "name", "uid"),
     *("uuid", "key"),
 )
+_DRIVE = re.compile(r"[A-Za-z]:/")
 _IMAGE_WORDS = {"images", "image", "imgs", "img", "photos", "pictures", "jpegimages", "data"}
 
 
@@ -30,7 +34,7 @@ def find_images(path: str, options: IngestOptions, rows: TableRows, first: Row) 
     """The column of images, the folder that they are in, and the ending that their names lack."""
     usual = usual_columns(list(first.cells), options.columns)
     image = usual.get("image") or _find_identifier(rows, first)
-    if image is None or options.path_ending or not files.is_local(path):
+    if image is None or options.path_ending or options.path_prefix or not files.is_local(path):
         return options
     named = [
         (str(row.cells.get(image) or "").strip().replace("\\", "/"), rows.tables[number][1] or "")
@@ -44,11 +48,25 @@ def find_images(path: str, options: IngestOptions, rows: TableRows, first: Row) 
         first_split = named[0][1]
         near = [each.replace(first_split, SPLIT) for each in near if first_split in each] + near
     roots = [options.root_dir] if options.root_dir is not None else ["", *near]
-    found = _find_files(kind_of(path).folder(path), roots, named)
+    table, folder = os.path.basename(path), kind_of(path).folder(path)
+    elsewhere = None
+    if kind_of(path).in_folder is None:  # Else paths were made here, when annotations were read.
+        elsewhere = _find_prefix(path, folder, roots, [name for name, _ in named])
+    if elsewhere is not None:
+        prefix, root = elsewhere
+        where = os.path.normpath(os.path.join(folder, root))
+        understood(
+            f"{table}: {image!r} has paths of another machine, of which those below {prefix} are "
+            f"looked for in {where} (ingest.path_prefix)"
+        )
+        update: dict[str, Any] = {"path_prefix": prefix, **({"root_dir": root} if root else {})}
+        update["columns"] = {**_paths_of(usual), **options.columns, "image": image}
+        return options.model_copy(update=update)
+    found = _find_files(folder, roots, named) or _find_files(folder, roots, named, any_case=True)
     if found is None:
         return options
     root, ending = found
-    update: dict[str, Any] = {}
+    update = {}
     if usual.get("image") is None:
         update["columns"] = {**options.columns, "image": image}
     if ending:
@@ -56,7 +74,6 @@ def find_images(path: str, options: IngestOptions, rows: TableRows, first: Row) 
     if root != (options.root_dir or ""):
         update["root_dir"] = root
     if update:
-        table = os.path.basename(path)
         where = f" in {os.path.normpath(root)}/" if root else ""
         what = f"{image!r} names images{where}"
         understood(f"{table}: {what}{f', without their ending {ending}' if ending else ''}")
@@ -103,7 +120,7 @@ def _subfolders(folder: str) -> list[str]:
 
 
 def _find_files(
-    folder: str, roots: Sequence[str], named: Sequence[tuple[str, str]]
+    folder: str, roots: Sequence[str], named: Sequence[tuple[str, str]], any_case: bool = False
 ) -> tuple[str, str] | None:
     """The folder and the ending with which most names are files; None if there is none.
 
@@ -111,13 +128,19 @@ def _find_files(
       folder: of the table.
       roots: folders that are tried, seen from it; `{SPLIT}` stands for a split's name.
       named: paths, each with its table's split.
+      any_case: whether capital letters of files may differ.
     """
 
+    def place_of(root: str, split: str) -> str:
+        return os.path.join(folder, root.replace(SPLIT, split)) if root else folder
+
     def locate_in(root: str, name: str, split: str) -> str:
-        return locate(os.path.join(folder, root.replace(SPLIT, split)) if root else folder, name)
+        return locate(place_of(root, split), name)
 
     for root in roots:
         there = sum(os.path.exists(locate_in(root, *each)) for each in named)
+        if any_case:
+            there = sum(_is_file(place_of(root, split), name, True) for name, split in named)
         if there >= (_ENOUGH if root else 0.5) * len(named) or (there and root == ""):
             return root, ""
         name, split = named[0]
@@ -128,6 +151,68 @@ def _find_files(
             if there >= _ENOUGH * len(named):
                 return root, ending
     return None
+
+
+def _paths_of(usual: Mapping[str, str]) -> dict[str, str]:
+    """The column of masks, whose paths begin as those of images do."""
+    return {"mask": usual["mask"]} if "mask" in usual else {}
+
+
+def _find_prefix(
+    path: str, folder: str, roots: Sequence[str], named: Sequence[str]
+) -> tuple[str, str] | None:
+    """What whole paths of another machine begin with, and the folder that the rest starts from.
+
+    Args:
+      path: of the table.
+      folder: of the table.
+      roots: folders that are tried, seen from it; its own alone, if that has them.
+      named: the paths, with slashes.
+
+    Returns:
+      None if they are none, or lead to no files.
+
+    Raises:
+      UserError: if the files may be in several folders.
+    """
+    if not all(map(_is_whole, named)) or any(map(os.path.exists, named)):
+        return None
+    parts = [name.split("/") for name in named]
+    levels = zip(*(each[:-1] for each in parts), strict=False)
+    depth = len(list(itertools.takewhile(lambda level: len(set(level)) == 1, levels)))
+    # Windows' letters may be others than the files'.
+    for any_case, some in itertools.product((False, True), (roots[:1], roots[1:])):
+        found: dict[str, tuple[str, str]] = {}  # by where the first file is then
+        for root, cut in itertools.product(some, range(1, depth + 1)):
+            place, paths = os.path.join(folder, root), ["/".join(each[cut:]) for each in parts]
+            if sum(_is_file(place, each, any_case) for each in paths) >= _ENOUGH * len(paths):
+                first = os.path.realpath(os.path.join(place, paths[0]))
+                found.setdefault(first, ("/".join(parts[0][:cut]) + "/", root))
+        if len(found) > 1:
+            ways = "; ".join(
+                f"for {place}, ingest.path_prefix={prefix}"
+                + (f" and ingest.root_dir={root}" if root else "")
+                for place, (prefix, root) in found.items()
+            )
+            raise UserError(
+                f"{path!r} has paths of another machine, such as {named[0]}, and several files may "
+                f"be meant: {ways}."
+            )
+        if found:
+            return next(iter(found.values()))
+    return None
+
+
+def _is_file(folder: str, path: str, any_case: bool) -> bool:
+    """Whether a path of a folder is a file, or one in other capital letters is."""
+    return os.path.isfile(os.path.join(folder, path)) or (
+        any_case and find_cased(folder, path) is not None
+    )
+
+
+def _is_whole(name: str) -> bool:
+    """Whether a path begins at the root of a file system or a drive, or is a URI."""
+    return name.startswith("/") or _DRIVE.match(name) is not None or not files.is_local(name)
 
 
 def _endings_in(path: str) -> list[str]:

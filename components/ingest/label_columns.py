@@ -79,8 +79,10 @@ def _take_split(
     named = {value: _SPLIT_VALUES.get(value.lower()) for value in column.values}
     known = {value: name for value, name in named.items() if name is not None}
     table = os.path.basename(path)
-    if known == {"train": "train"} == named and options.splits == IngestOptions().splits:
-        understood(f"{table}: all of {split!r} are 'train', so that images are shared out anew")
+    is_one = len(named) == 1 and options.splits == IngestOptions().splits
+    if is_one and (set(named.values()) == {"train"} or plain_name(*named) == "unassigned"):
+        only = next(iter(named))
+        understood(f"{table}: all of {split!r} are {only!r}, so that images are shared out anew")
         return options.model_copy(update={"columns": {**options.columns, "split": None}})
     is_split = plain_name(split) in _SPLITS
     are_all = len(known) == len(named) and "train" in known.values()
@@ -128,7 +130,7 @@ def _take_label(
     ]
     if len(one_each) == 1:  # of which a row is one, or is not
         others += one_each
-    folders = _first_folders(images)
+    folders = _first_folders(images, options.path_prefix or "")
     if len(folders) > 1:  # Then classes are in the paths, as for a folder.
         if others or len(one_each) > 1:
             more = ", ".join(map(repr, (others or one_each)[:5]))
@@ -169,10 +171,10 @@ def _is_other(name: str) -> bool:
     return bool(words & (_ID_WORDS | _MEASURE_WORDS)) and not words & {"class", "label"}
 
 
-def _first_folders(images: ColumnValues | None) -> set[str]:
+def _first_folders(images: ColumnValues | None, prefix: str) -> set[str]:
     if images is None:
         return set()
-    paths = [value.replace("\\", "/") for value in images.counts]
+    paths = [value.replace("\\", "/").removeprefix(prefix) for value in images.counts]
     return {path.split("/")[0] for path in paths if "/" in path.strip("/")}
 
 

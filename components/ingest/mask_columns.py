@@ -1,7 +1,8 @@
-"""Which columns of a table are masks that no file holds: by run lengths, or of segments."""
+"""Which columns of a table are masks that no file holds: of run lengths, segments or outlines."""
 
 import os
 
+from image_pipeline.components.dataset.record import IGNORED
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.box_columns import BOX_CLASSES
 from image_pipeline.components.ingest.column_values import first_rows, look_at, plain_name
@@ -32,32 +33,47 @@ def find_run_lengths(
     path: str, options: IngestOptions, rows: TableRows, first: Row
 ) -> IngestOptions:
     """The columns of masks by run lengths, and their classes."""
+    given, taken = options.run_lengths, options.columns.get("mask", MASK)
+    if taken != MASK or (given is None and "mask" in options.columns):
+        return options
     by_name = {plain_name(name): name for name in reversed(list(first.cells))}
-    pixels = next((by_name[name] for name in _RUN_NAMES if name in by_name), None)
-    if options.run_lengths is not None or pixels is None or "mask" in options.columns:
+    named = next((by_name[name] for name in _RUN_NAMES if name in by_name), None)
+    pixels = named if given is None else given.pixels
+    if pixels is None:
         return options
+    name = next((by_name[each] for each in ("classid", *BOX_CLASSES) if each in by_name), None)
+    name = name if given is None else given.name
+    known = list(dict.fromkeys(each for _, row in first_rows(rows) for each in row.cells))
+    for column in (pixels, name):
+        if column is not None and column not in known:
+            raise UserError(
+                f"ingest.run_lengths names {column!r}, but {path!r} has no such column; known: "
+                f"{', '.join(known)}."
+            )
     cells = [row.cells.get(pixels) for _, row in first_rows(rows)]
-    if not all(map(is_runs, cells)):
+    if given is None and not all(map(is_runs, cells)):
         return options
-    if wrong := next((str(c) for c in cells if not is_no_run(c) and not ascend(str(c))), None):
+    if wrong := next((str(c) for c in cells if _is_of_gaps(c)), None):
         raise UserError(
             f"{os.path.basename(path)}: {pixels!r} has run lengths, but they do not begin one "
             f"after the other, as in {show(wrong)}; if they tell gaps, as SIIM-ACR's do, write "
             "where each begins, counted from 1; ingest.columns={mask: null} leaves them out."
         )
-    name = next((by_name[each] for each in ("classid", *BOX_CLASSES) if each in by_name), None)
     classes: tuple[str, ...] = (ONLY_CLASS,)
-    if name is not None:
+    if given is not None and given.classes:
+        classes = given.classes
+    elif name is not None:
         values = look_at(rows, [name])[name].values
         classes = tuple(sorted(values, key=lambda v: (0, int(v), v) if v.isdigit() else (1, 0, v)))
     image = usual_columns(list(first.cells), options.columns)["image"]
     masks = MaskOptions() if options.masks is None else options.masks
     if masks.classes is None:
         masks = masks.model_copy(update={"classes": ("background", *classes)})
-    understood(
-        f"{os.path.basename(path)}: {pixels!r} has masks by run lengths, counted from 1 and column "
-        f"by column; classes: background, {', '.join(classes)}"
-    )
+    if given is None:
+        understood(
+            f"{os.path.basename(path)}: {pixels!r} has masks by run lengths, counted from 1 and "
+            f"column by column; classes: background, {', '.join(classes)}"
+        )
     update = {
         "run_lengths": RunLengthOptions(pixels=pixels, name=name, classes=classes),
         "columns": {**options.columns, "image": image, "mask": MASK},
@@ -66,8 +82,13 @@ def find_run_lengths(
     return options.model_copy(update=update)
 
 
+def _is_of_gaps(cell: object) -> bool:
+    """Whether a cell of run lengths tells gaps, not starts."""
+    return is_runs(cell) and not is_no_run(cell) and not ascend(str(cell))
+
+
 def find_drawn(rows: TableRows) -> str | None:
-    """The column of masks that are drawn of segments; not every image has one."""
+    """The column of masks that are drawn of segments or outlines; not every image has one."""
     cells = (cell for _, row in first_rows(rows) for cell in row.cells.items())
     return next((name for name, cell in cells if drawn_classes(cell) is not None), None)
 
@@ -75,7 +96,7 @@ def find_drawn(rows: TableRows) -> str | None:
 def name_drawn_classes(
     path: str, options: IngestOptions, rows: TableRows, first: Row, column: str
 ) -> IngestOptions:
-    """The columns of images and of masks drawn of segments, and the classes of all tables."""
+    """The columns of images and of masks of segments or outlines, and the classes of all tables."""
     if options.columns.get("mask", column) != column:
         return options
     image = usual_columns([name for name in first.cells if name != column], options.columns)
@@ -93,9 +114,24 @@ def name_drawn_classes(
                     f"{place}: the category {name!r} has the id {levels[0]}, which is otherwise in "
                     "another file; give all files the same categories, or ingest each by itself."
                 )
-    understood(
-        f"{os.path.basename(path.rstrip('/'))}: masks of categories, drawn of panoptic segments; "
-        f"classes: {', '.join(classes)}; pixels of no segment are of none"
-    )
-    update = {"classes": classes, "ignored": (NO_SEGMENT,)}
+    if len(classes) > IGNORED:
+        raise UserError(
+            f"{path!r} has masks of {len(classes):,} classes, of which there may be {IGNORED}; "
+            "give those that are meant with their ids as ingest.masks.classes, and the ids of "
+            "others as ingest.masks.ignored."
+        )
+    name, told = os.path.basename(path.rstrip("/")), ", ".join(classes)
+    if any(NO_SEGMENT in levels for levels in classes.values()):
+        ignored: tuple[int, ...] = ()
+        understood(
+            f"{name}: masks of categories, drawn of outlines, of which the smaller is on top; "
+            f"classes: {told}"
+        )
+    else:
+        ignored = (NO_SEGMENT,)
+        understood(
+            f"{name}: masks of categories, drawn of panoptic segments; classes: {told}; pixels of "
+            "no segment are of none"
+        )
+    update = {"classes": classes, "ignored": ignored}
     return options.model_copy(update={"masks": masks.model_copy(update=update)})

@@ -1,6 +1,8 @@
 """A folder as a source: every file below it."""
 
 import dataclasses
+import functools
+import itertools
 import os
 from collections.abc import Iterator
 
@@ -16,6 +18,7 @@ OUTSIDE = "outside"  # a link that leaves the images folder
 OUTSIDE_MESSAGE = "a link that leaves the images folder; ingest.follow_links=true would follow it"
 LISTED_BEFORE = "listed_before"  # another name of a folder that is listed under its own
 _PACKED = (".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".tar.lz4")
+_MOST_NAMES = 2**18  # of a folder, among which one in other capital letters is looked for
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +65,39 @@ def locate(root: str, path: str) -> str:
     """Where the file of a reference's path is."""
     is_whole = not files.is_local(path) or os.path.isabs(path)
     return path if is_whole else files.join(root, path)
+
+
+def find_cased(root: str, path: str) -> str | None:
+    """The path of the one file in a folder that differs by capital letters alone; None if none is.
+
+    Args:
+      root: a local folder.
+      path: relative to it, with slashes.
+    """
+    spelled: list[str] = []
+    for part in path.split("/"):
+        folder = os.path.join(root, *spelled)
+        if not os.path.lexists(os.path.join(folder, part)):
+            try:
+                named = _names_by_case(folder, os.stat(folder).st_mtime_ns)
+            except (OSError, ValueError):
+                return None
+            names = named.get(part.casefold(), [])
+            if len(names) != 1:
+                return None
+            part = names[0]
+        spelled.append(part)
+    return "/".join(spelled)
+
+
+@functools.lru_cache(maxsize=8)
+def _names_by_case(folder: str, modified_ns: int) -> dict[str, list[str]]:
+    """The names in a folder by their small letters; of very many, of the first ones."""
+    found: dict[str, list[str]] = {}
+    with os.scandir(folder) as entries:
+        for entry in itertools.islice(entries, _MOST_NAMES):
+            found.setdefault(entry.name.casefold(), []).append(entry.name)
+    return found
 
 
 def find_below(root: str, path: str, follow_links: bool) -> str:

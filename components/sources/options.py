@@ -65,7 +65,7 @@ class RunLengthOptions(Options):
     name: str | None = None
     """The one of the class; all other pixels are `background`. None: the class is `object`."""
     classes: tuple[str, ...] = ()
-    """The values of that column, in the order of the classes' ids from 1 on."""
+    """The values of that column, in the order of the classes' ids from 1 on; none: all, sorted."""
 
 
 class TableOptions(Options):
@@ -95,6 +95,9 @@ class TableOptions(Options):
     """Which columns have masks by run lengths, if a table has them so."""
     path_ending: str | None = None
     """What is added to each path, such as `.jpg`, where a table names images without it."""
+    path_prefix: str | None = None
+    """What is taken off the beginning of each path, where a table has those of another machine,
+    such as `C:/Users/someone/data/`; with slashes, also where the table has backslashes."""
     boxes: BoxOptions | None = None
     """How the column of boxes is read, if there is one. None: as COCO has them, in pixels."""
     root_dir: str | None = None
@@ -116,6 +119,12 @@ class TableOptions(Options):
                 "column boxes, and only of it; name the column by ingest.columns={boxes: …}."
             )
         return types
+
+    def without_prefix(self, path: str) -> str:
+        """A path of a table without `path_prefix`; one that does not begin so, as it is."""
+        slashed = path.replace("\\", "/")
+        is_begun = self.path_prefix is not None and slashed.startswith(self.path_prefix)
+        return slashed.removeprefix(self.path_prefix or "") if is_begun else path
 
     @property
     def further_types(self) -> dict[str, ColumnType]:

@@ -54,8 +54,11 @@ _KINDS = (
     "arrays.idx.IDX",
     "tables.image_folder.IMAGE_FOLDER",
     "tables.coco_folder.COCO_FOLDER",
+    "tables.createml.CREATEML_FOLDER",
     "tables.yolo.YOLO",
     "tables.voc.VOC",
+    "tables.labelme.LABELME",
+    "tables.cub.CUB",
     "archives.archive.ARCHIVE",
     "sources.folder.FOLDER",
 )

@@ -15,6 +15,7 @@ _PLACES = (
     *(f"{each}/{inner}" for each in _OF_SPLITS for inner in ("labels", "images", "Annotations")),
     *(f"{outer}/{each}" for each in _OF_SPLITS for outer in ("labels", "images", "annotations")),
 )
+_IMAGE_FOLDERS = ("JPEGImages", "images", "Images", "imgs", "img", "")
 # In a folder of very many files, these may not be among the first.
 _MARKERS = (
     *("metadata.csv", "metadata.jsonl", "metadata.parquet", "_annotations.coco.json"),
@@ -92,6 +93,32 @@ def _list_images(folder: str, modified_ns: int) -> dict[str, str]:
         return {}
     found = (os.path.splitext(name) for name in names)
     return {stem: stem + ending for stem, ending in found if ending.lower() in IMAGE_ENDINGS}
+
+
+def find_image(folder: str, below: str, stem: str, said: str) -> tuple[str, bool]:
+    """The path of an annotation's image, as it is there, or else as the annotation says.
+
+    Args:
+      folder: the one that is read.
+      below: the annotation's own, in it.
+      stem: what the annotation is called without its ending, which counts more than `said`.
+      said: the name or path of the image that the annotation gives; "" if it gives none.
+
+    Returns:
+      The path, and whether the annotation says another image, which is there, too.
+    """
+    said = said.replace("\\", "/").rpartition("/")[2]
+    beside = os.path.join(folder, below)
+    places = [beside, *(os.path.join(beside, "..", each) for each in _IMAGE_FOLDERS)]
+    places += [os.path.join(folder, each) for each in _IMAGE_FOLDERS]
+    said_stem = os.path.splitext(said)[0]
+    for place in places:
+        images = images_by_stem(os.path.normpath(place))
+        for each in (stem, said_stem):
+            if each in images:
+                is_renamed = said_stem != each and said_stem in images
+                return os.path.abspath(os.path.join(place, images[each])), is_renamed
+    return os.path.abspath(os.path.join(beside, said or f"{stem}.jpg")), False
 
 
 def read_head(path: str, most_bytes: int = 2**12) -> bytes:

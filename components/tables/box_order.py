@@ -154,14 +154,15 @@ class ImageSizes:
         """Takes the table, and how its paths are read."""
         folder = kind_of(path).folder(path)
         root = locate(folder, options.root_dir) if options.root_dir else folder
-        self._source, self._ending = Folder(root), options.path_ending or ""
+        self._source, self._options = Folder(root), options
         self._known: dict[str, tuple[float, float] | None] = {}
 
     def of(self, cell: Any) -> tuple[float, float] | None:
         """The size of the image that a cell names; None if it is not known."""
         if not isinstance(cell, str | int) or cell == "":
             return None
-        name = f"{cell}{self._ending}".strip().replace("\\", "/")
+        named = self._options.without_prefix(str(cell).strip()) + (self._options.path_ending or "")
+        name = named.replace("\\", "/")
         if name not in self._known:
             if len(self._known) >= _MOST_SIZES:
                 return None

@@ -17,6 +17,7 @@ from image_pipeline.components.tables.annotated_folders import (
     read_head,
     walk,
 )
+from image_pipeline.components.tables.outlines import COLUMN
 
 _NAMED = re.compile(
     r"[^/]*coco[^/]*\.json|(_?annotations|instances|panoptic)[^/]*\.json", re.IGNORECASE
@@ -61,13 +62,33 @@ def _choose(found: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def read_coco_folder(folder: str, columns: Asked) -> Iterator[Row]:
-    """Reads each file's rows: an image, its boxes, and the split that its file or folder names."""
+    """Reads each file's rows: an image, its boxes or mask, and the split of its file or folder."""
+    yield from read_files("COCO", folder, _find_files(folder), columns)
+
+
+def read_files(
+    form: str, folder: str, found: Sequence[tuple[str, str]], columns: Asked
+) -> Iterator[Row]:
+    """Reads files of images and their annotations, one a split or one for all.
+
+    Args:
+      form: what the files are called.
+      folder: the one that they are below.
+      found: where each is, and its name.
+      columns: those that are asked for.
+
+    Yields:
+      The rows, whose `file_name` is the image as it is there, with the split that files or their
+      folders name.
+
+    Raises:
+      UserError: if several files may be of the same images.
+    """
     number, splits, are_masks = 0, [], False
-    found = _find_files(folder)
-    _check_one_each(folder, found)
+    _check_one_each(form, folder, found)
     for below, name in found:
         split = _split_of(below, name)
-        rows = list(read_rows(os.path.join(folder, below, name)))
+        rows = list(read_rows(os.path.join(folder, below, name), columns))
         place = _find_images(folder, below, split, rows)
         for row in rows:
             number += 1
@@ -78,11 +99,11 @@ def read_coco_folder(folder: str, columns: Asked) -> Iterator[Row]:
             if isinstance(path := cells.get("file_name"), str) and path:
                 cells["file_name"] = os.path.abspath(os.path.join(place, path.replace("\\", "/")))
             splits.append(split)
-            are_masks |= "mask" in cells
+            are_masks |= not cells.keys().isdisjoint(("mask", COLUMN))
             yield Row(number, cells | ({"split": split} if split else {}))
     told = count_splits(splits)
     what = "masks" if are_masks else "boxes"
-    understood(f"COCO files: {what} of all of them{f'; splits: {told}' if told else ''}")
+    understood(f"{form} files: {what} of all of them{f'; splits: {told}' if told else ''}")
 
 
 def _split_of(below: str, name: str) -> str | None:
@@ -90,14 +111,14 @@ def _split_of(below: str, name: str) -> str | None:
     return split_in_path(name.rpartition(".")[0]) or split_in_path(below)
 
 
-def _check_one_each(folder: str, found: Sequence[tuple[str, str]]) -> None:
+def _check_one_each(form: str, folder: str, found: Sequence[tuple[str, str]]) -> None:
     """Refuses several files in one folder that may be of the same images."""
     places = [(below, _split_of(below, name)) for below, name in found]
     again = [each for each, place in zip(found, places, strict=True) if places.count(place) > 1]
     if again:
         named = ", ".join(os.path.join(*each) for each in again)
         raise UserError(
-            f"{folder!r} has several COCO files, which may be of the same images: {named}; give "
+            f"{folder!r} has several {form} files, which may be of the same images: {named}; give "
             "the one that is meant as --images, or move the others elsewhere."
         )
 

@@ -5,6 +5,7 @@ A reference to such a mask has what is said, not pixels; these are drawn where i
 
 import io
 import json
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,12 +16,13 @@ from PIL import Image
 from image_pipeline.components import files
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.images.mask_file import BAD_MASK
+from image_pipeline.components.messages import show
 from image_pipeline.components.sources.references import ImageRef
-from image_pipeline.components.sources.rows import EmbeddedImage, Location
+from image_pipeline.components.sources.rows import EmbeddedImage, Location, TableError
 
-RUN_LENGTHS, SEGMENTS = "run_lengths", "segments"
+RUN_LENGTHS, SEGMENTS, OUTLINES = "run_lengths", "segments", "outlines"
 NO_SEGMENT = 65_535
-"""The level of pixels that are of no segment; others have their category's id."""
+"""The level of pixels that are of no segment or object; others have their category's id."""
 _HEAD_BYTES = 2**18  # of an image, for its size
 _MOST_BYTES = 2**24  # of a mask, once it is drawn
 
@@ -39,7 +41,7 @@ def refer_to_runs(image: str, runs: Sequence[tuple[int, str]]) -> EmbeddedImage:
 def read_runs(ref: ImageRef, most_bytes: int) -> bytes:
     """The PNG of a mask of run lengths; raises BadImage if they are none of its image."""
     assert ref.location is not None
-    width, height = _size_of(ref.location.file)
+    width, height = size_of(ref.location.file)
     mask = np.zeros(width * height, np.uint8)
     for class_id, text in json.loads(ref.location.inside):
         starts, lengths = _parse(text)
@@ -68,11 +70,40 @@ def refer_to_segments(
 
 
 def drawn_classes(cell: Any) -> dict[str, tuple[int, ...]] | None:
-    """The levels of each class of masks by segments, if it tells them; None of any other cell."""
-    if not isinstance(cell, EmbeddedImage) or cell.location.kind != SEGMENTS:
+    """The levels of each class of masks by segments or outlines; none if another mask tells them.
+
+    None of any other cell.
+    """
+    if not isinstance(cell, EmbeddedImage) or cell.location.kind not in (SEGMENTS, OUTLINES):
         return None
-    classes: dict[str, list[int]] = json.loads(cell.location.inside)[0]
+    # The first element alone: outlines are long.
+    classes, _ = json.JSONDecoder().raw_decode(cell.location.inside, 1)
     return {name: tuple(levels) for name, levels in classes.items()}
+
+
+def list_levels(names: Mapping[Any, str]) -> dict[str, list[int]]:
+    """The ids of each category's name, which are the levels that it is drawn with.
+
+    Raises:
+      TableError: if an id can be no level.
+    """
+    classes: dict[str, list[int]] = {}
+    for id_, name in names.items():
+        if not isinstance(id_, int) or not 0 <= id_ < NO_SEGMENT:
+            which = f"{show(id_)}, of {show(name)}"
+            raise TableError(
+                1, f"ids of categories must be whole numbers below {NO_SEGMENT:,}, got {which}."
+            )
+        classes.setdefault(name, []).append(id_)
+    return classes
+
+
+def find_time(path: str) -> int:
+    """When a local file was changed; 0 of any other, and of one that is not there."""
+    try:
+        return os.stat(path).st_mtime_ns if files.is_local(path) else 0
+    except (OSError, ValueError):
+        return 0
 
 
 def read_segments(ref: ImageRef, most_bytes: int) -> bytes:
@@ -106,8 +137,8 @@ def _parse(text: str) -> tuple[list[int], list[int]]:
     return numbers[::2], numbers[1::2]
 
 
-def _size_of(path: str) -> tuple[int, int]:
-    """Width and height of an image's file, as it is stored."""
+def size_of(path: str) -> tuple[int, int]:
+    """Width and height of an image's file, as it is stored; raises BadImage if it has none."""
     data = files.read_file(path, 0, _HEAD_BYTES)
     try:
         with Image.open(io.BytesIO(data)) as opened:

@@ -4,6 +4,7 @@ What is joined is said by options; nothing is inferred here.
 """
 
 import array
+import collections
 import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,6 +21,7 @@ from image_pipeline.components.sources.options import (
     TableOptions,
 )
 from image_pipeline.components.sources.rows import EmbeddedImage, Row
+from image_pipeline.components.sources.understood import noticed
 from image_pipeline.components.tables.drawn_masks import is_no_run, refer_to_runs
 
 LABEL, JOINED_BOXES, MASK = "label", "boxes", "mask"
@@ -35,7 +37,8 @@ Numbered = tuple[int, Row]  # with the number of its table
 def needs_joining(options: TableOptions) -> bool:
     """Whether the options join anything."""
     joined = options.box_rows, options.run_lengths
-    return bool(options.label_columns or options.path_ending) or any(joined)
+    named = options.label_columns, options.path_ending, options.path_prefix
+    return any(named) or any(joined)
 
 
 def join_rows(rows: Iterable[Numbered], options: TableOptions, root: str) -> Iterator[Numbered]:
@@ -43,29 +46,38 @@ def join_rows(rows: Iterable[Numbered], options: TableOptions, root: str) -> Ite
 
     Args:
       rows: of the table; they are iterated several times.
-      options: `box_rows`, `run_lengths`, `label_columns`, `path_ending`, and the column of the
-        images.
+      options: `box_rows`, `run_lengths`, `label_columns`, `path_ending`, `path_prefix`,
+        and the columns of the images and masks.
       root: the folder that relative paths start from.
 
     Yields:
       Rows in the order in which their images are first named, each with the number of its table.
     """
-    image = options.columns.get("image") or ""
+    image, mask = (options.columns.get(role) or "" for role in ("image", "mask"))
     joined, runs = rows, options.run_lengths
     if options.box_rows is not None:
         joined = _join(rows, image, functools.partial(_join_boxes, asked=options.box_rows))
+    left_out: collections.Counter[str] = collections.Counter()
     if runs is not None:
-        joined = _join(rows, image, functools.partial(_join_runs, asked=runs))
+        joined = _join(rows, image, functools.partial(_join_runs, asked=runs, left_out=left_out))
     for number, row in joined:
         cells = row.cells
-        if options.path_ending and isinstance(path := cells.get(image), str | int):
-            cells = cells | {image: f"{path}{options.path_ending}" if path != "" else ""}
+        for column, ending in ((image, options.path_ending or ""), (mask, "")):
+            path = cells.get(column)
+            if (ending or options.path_prefix) and isinstance(path, str | int) and path != "":
+                cells = cells | {column: options.without_prefix(str(path).strip()) + ending}
         if runs is not None and not row.problem and cells.get(image) not in (None, ""):
             path = files.join(root, str(cells[image])) if root else str(cells[image])
             cells = cells | {MASK: refer_to_runs(path, cells[MASK])}
         if options.label_columns and not row.problem:
             cells = _join_labels(cells, options)
         yield number, Row(row.line, cells, row.problem)
+    if left_out:
+        counts = ", ".join(f"{name} ({left_out[name]:,})" for name in sorted(left_out))
+        noticed(
+            f"run lengths of classes that ingest.run_lengths.classes does not name are left out: "
+            f"{counts}"
+        )
 
 
 def _join_labels(cells: Mapping[str, Any], options: TableOptions) -> dict[str, Any]:
@@ -141,13 +153,22 @@ def _join_boxes(several: list[dict[str, Any]], asked: BoxRowOptions) -> dict[str
     return _in_common(several, consumed) | {JOINED_BOXES: StatedBoxes(stated)}
 
 
-def _join_runs(several: list[dict[str, Any]], asked: RunLengthOptions) -> dict[str, Any]:
-    """The cells of an image: its runs, each with a class's id, and what its rows have in common."""
+def _join_runs(
+    several: list[dict[str, Any]], asked: RunLengthOptions, left_out: collections.Counter[str]
+) -> dict[str, Any]:
+    """The cells of an image: its runs, each with a class's id, and what its rows have in common.
+
+    Counts the runs of each class that is not asked for in `left_out`.
+    """
     runs = []
     for cells in several:
         text = cells.get(asked.pixels)
         name = str(cells.get(asked.name)).strip() if asked.name else ONLY_CLASS
-        if not is_no_run(text) and name in asked.classes:
+        if is_no_run(text):
+            continue
+        if name not in asked.classes:
+            left_out[name] += 1
+        else:
             runs.append((1 + asked.classes.index(name), str(text)))
     return _in_common(several, {asked.pixels, asked.name}) | {MASK: runs}
 

@@ -1,4 +1,4 @@
-"""Rows of JSON: an object a line, a list of objects, or a COCO file's images with their boxes.
+"""Rows of JSON: an object a line, a list of objects, or the images of a COCO file.
 
 COCO's form: https://cocodataset.org/#format-data.
 """
@@ -8,16 +8,34 @@ import collections
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from image_pipeline.components import files
+from image_pipeline.components.extras import need
 from image_pipeline.components.json_text import once, parse_json
 from image_pipeline.components.labels.box_cells import BOXES, CLASSES, SIZE, StatedBoxes
 from image_pipeline.components.messages import show
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.rows import MOST_COLUMNS, Row, TableError
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, read_head
-from image_pipeline.components.tables.drawn_masks import SEGMENTS, read_segments
+from image_pipeline.components.sources.understood import understood
+from image_pipeline.components.tables.createml import is_createml, join_boxes
+from image_pipeline.components.tables.drawn_masks import (
+    NO_SEGMENT,
+    OUTLINES,
+    SEGMENTS,
+    find_time,
+    list_levels,
+    read_segments,
+)
+from image_pipeline.components.tables.outlines import (
+    BACKGROUND,
+    COLUMN,
+    asks_for_outlines,
+    read_outlines,
+    refer_to_outlines,
+)
 from image_pipeline.components.tables.panoptic import is_panoptic, read_panoptic
 from image_pipeline.components.tables.text_rows import as_text, open_lines
 
@@ -50,14 +68,40 @@ def _read_json(path: str, columns: Asked) -> Iterator[Row]:
     """A COCO file's images, or a list of objects; `line` is an object's number. Held in memory."""
     with files.open_input(path) as file:
         text = as_text(file).read()
+    keeps_all, left_out = asks_for_outlines(columns), 0
+
+    def make_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+        """Leaves out what is most of a COCO file, and not used; outlines are kept as text."""
+        nonlocal left_out
+        read = dict(pairs)
+        if len(read) < len(pairs):
+            once(pairs)  # Says which key is there twice; asked here, it would always take its time.
+        read.pop("keypoints", None)
+        if isinstance(outline := read.pop("segmentation", None), list | dict):
+            if keeps_all or not read.get("bbox"):
+                read["segmentation"] = _Outline(json.dumps(outline))
+            else:
+                left_out += bool(outline)
+        elif outline is not None:
+            read["segmentation"] = outline
+        return read
+
     try:
-        found = parse_json(text, _without_outlines)
+        found = parse_json(text, make_object)
     except ValueError as error:
         raise TableError(getattr(error, "lineno", 1), f"it is no JSON ({error}).") from error
     if isinstance(found, dict):
-        rows = read_coco(found, path)
+        rows = read_coco(found, path, columns)
+        if left_out:
+            understood(
+                f"{os.path.basename(path)}: boxes; ingest.columns={{mask: {COLUMN}}} takes the "
+                "outlines of objects as masks of categories"
+            )
     elif isinstance(found, list):
         rows = found
+        if is_createml(found):
+            rows = list(map(join_boxes, found))
+            understood(f"{os.path.basename(path)}: CreateML's boxes, centre and sides in pixels")
     else:
         raise TableError(1, "it must be a COCO file or a list of objects, a row each.")
     has_halves = "\\ud" in text.lower()  # of surrogate pairs, which are no text by themselves
@@ -65,10 +109,16 @@ def _read_json(path: str, columns: Asked) -> Iterator[Row]:
         is_object = isinstance(cells, dict)
         try:
             if has_halves:
-                os.fsencode(json.dumps(cells, ensure_ascii=False))
+                os.fsencode(json.dumps(cells, ensure_ascii=False, default=repr))
         except UnicodeEncodeError:
             is_object = False
+        if is_object and isinstance(cells.get("segmentation"), _Outline):
+            del cells["segmentation"]  # Of a list of objects, which has no sizes.
         yield Row(number, cells) if is_object else Row(number, {}, "it is no JSON object")
+
+
+class _Outline(str):
+    """An outline as JSON: a tenth of what its numbers take."""
 
 
 def _holds_object(images: str) -> bool:
@@ -76,27 +126,21 @@ def _holds_object(images: str) -> bool:
     return read_head(images).lstrip(codecs.BOM_UTF8 + b" \t\r\n").startswith(b"{")
 
 
-def _without_outlines(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Leaves out what is most of a COCO file, and not used."""
-    read = dict(pairs)
-    if len(read) < len(pairs):
-        once(pairs)  # Says which key is there twice; asked for here, it would take its time always.
-    read.pop("segmentation", None)
-    read.pop("keypoints", None)
-    return read
-
-
-def read_coco(content: Mapping[str, Any], path: str = "") -> list[dict[str, Any]]:
+def read_coco(
+    content: Mapping[str, Any], path: str = "", columns: Asked = MappingProxyType({})
+) -> list[dict[str, Any]]:
     """Joins images, annotations and categories.
 
     Args:
-      content: the whole file.
+      content: the whole file, with outlines as JSON.
       path: of the file.
+      columns: those that are asked for: masks of outlines, or else boxes.
 
     Returns:
       A row an image, in the order of the file: `file_name`, `image_id` and `boxes`, see
       `box_cells.read_boxes`. The first one also tells all classes, in the order of their ids. Of
-      panoptic annotations, see `read_panoptic`.
+      panoptic annotations, see `read_panoptic`; of outlines that are asked for, or have no boxes
+      beside them, see `_refer_to_masks`.
 
     Raises:
       TableError: if it is none, or an annotation is of an image that is not listed, or of two.
@@ -113,15 +157,55 @@ def read_coco(content: Mapping[str, Any], path: str = "") -> list[dict[str, Any]
     _check_ids(collections.Counter(each.get("id") for each in images), boxes)
     if is_panoptic(annotations):
         return read_panoptic(path, images, annotations, names)
+    has_outlines = any(each.get(COLUMN) for each in annotations)
+    if asks_for_outlines(columns) or (
+        has_outlines and not any(each.get("bbox") for each in annotations)
+    ):
+        return _refer_to_masks(path, images, annotations, names)
     rows: list[dict[str, Any]] = []
     for each in images:
-        sides = [each.get("width"), each.get("height")]
-        is_stated = all(isinstance(side, int | float) and 1 <= side < _MOST_PX for side in sides)
-        stated = {SIZE: sides if is_stated else [], BOXES: boxes.get(each.get("id"), [])}
+        stated = {SIZE: _read_size(each), BOXES: boxes.get(each.get("id"), [])}
         row = {"file_name": each.get("file_name"), "image_id": each.get("id")}
         rows.append(row | {BOXES: StatedBoxes(stated)})
     for row in rows[:1]:
         row[BOXES][CLASSES] = list(names.values())
+    return rows
+
+
+def _read_size(image: Mapping[str, Any]) -> list[Any]:
+    """Width and height, empty if they are not stated."""
+    sides = [image.get("width"), image.get("height")]
+    are_sides = all(isinstance(side, int | float) and 1 <= side < _MOST_PX for side in sides)
+    return sides if are_sides else []
+
+
+def _refer_to_masks(
+    path: str,
+    images: Sequence[Mapping[str, Any]],
+    annotations: Sequence[Mapping[str, Any]],
+    names: Mapping[Any, str],
+) -> list[dict[str, Any]]:
+    """A row an image, with the mask of its objects; categories are drawn with their own ids.
+
+    An image without objects is all background, as one of boxes has none.
+    """
+    need("coco", f"Drawing the outlines of {os.path.basename(path)!r} as masks")
+    classes = {BACKGROUND: [NO_SEGMENT]}
+    for name, levels in list_levels(names).items():
+        classes.setdefault(name, []).extend(levels)
+    objects: dict[Any, list[tuple[int | None, str, str]]] = collections.defaultdict(list)
+    for each in sorted(annotations, key=_id_of):
+        category = each.get("category_id")
+        called = f"in annotation {show(each.get('id'))}, an object of the category {show(category)}"
+        level = category if category in names else None
+        objects[each.get("image_id")].append((level, str(each.get(COLUMN) or "[]"), called))
+    modified_ns = find_time(path)
+    rows: list[dict[str, Any]] = []
+    for image in images:
+        own, told = objects[image.get("id")], {} if rows else classes
+        mask = refer_to_outlines(path, _read_size(image), own, told, modified_ns)
+        row = {"file_name": image.get("file_name"), "image_id": image.get("id")}
+        rows.append(row | {COLUMN: mask})
     return rows
 
 
@@ -178,6 +262,6 @@ COCO = SourceKind(
     endings=(".json",),
     recognise=_holds_object,
     rows=_read_json,
-    locations={SEGMENTS: read_segments},
+    locations={SEGMENTS: read_segments, OUTLINES: read_outlines},
 )
 JSON = SourceKind(name="a table", endings=(".json",), rows=_read_json)

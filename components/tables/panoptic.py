@@ -3,7 +3,6 @@
 Their form: https://cocodataset.org/#format-data, 4. Panoptic Segmentation.
 """
 
-import collections
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +11,11 @@ from image_pipeline.components import files
 from image_pipeline.components.messages import show
 from image_pipeline.components.sources.rows import EmbeddedImage, TableError
 from image_pipeline.components.tables.annotated_folders import walk
-from image_pipeline.components.tables.drawn_masks import NO_SEGMENT, refer_to_segments
+from image_pipeline.components.tables.drawn_masks import (
+    find_time,
+    list_levels,
+    refer_to_segments,
+)
 
 _LOOKED_FOR = 20  # masks, to find the folder that they are in
 
@@ -42,14 +45,7 @@ def read_panoptic(
     Raises:
       TableError: if a category's id can be no level, or an image has two annotations.
     """
-    classes: dict[str, list[int]] = collections.defaultdict(list)
-    for id_, name in names.items():
-        if not isinstance(id_, int) or not 0 <= id_ < NO_SEGMENT:
-            which = f"{show(id_)}, of {show(name)}"
-            raise TableError(
-                1, f"ids of categories must be whole numbers below {NO_SEGMENT:,}, got {which}."
-            )
-        classes[name].append(id_)
+    classes = list_levels(names)
     by_image: dict[Any, Mapping[str, Any]] = {}
     for each in annotations:
         if (id_ := each.get("image_id")) in by_image:
@@ -63,7 +59,7 @@ def read_panoptic(
         if said is not None:
             png = files.join(folder, _file_name(said))
             segments = _read_segments(said, names)
-            mask = refer_to_segments(png, segments, classes, _find_time(png))
+            mask = refer_to_segments(png, segments, classes, find_time(png))
             classes = {}  # The first one tells them.
         row = {"file_name": image.get("file_name"), "image_id": image.get("id")}
         rows.append(row | {"mask": mask})
@@ -110,11 +106,3 @@ def _find_folder(path: str, annotations: Objects) -> str:
     return max(
         places, key=lambda place: sum(os.path.exists(os.path.join(place, name)) for name in named)
     )
-
-
-def _find_time(path: str) -> int:
-    """When a local file was changed; 0 of any other, and of one that is not there."""
-    try:
-        return os.stat(path).st_mtime_ns if files.is_local(path) else 0
-    except (OSError, ValueError):
-        return 0

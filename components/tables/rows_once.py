@@ -60,7 +60,8 @@ class TableRows:
         if not needs_joining(options):
             return self
         wanted: tuple[Any, ...] = (options.box_rows, options.run_lengths, options.label_columns)
-        wanted += (options.path_ending, options.root_dir, options.columns, options.column_types)
+        wanted += (options.path_ending, options.path_prefix, options.root_dir)
+        wanted += (options.columns, options.column_types)
         if self._joined is None or self._joined[0] != wanted:
             folder = kind_of(self._path).folder(self._path)
             root = locate(folder, options.root_dir) if options.root_dir else folder

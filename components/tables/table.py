@@ -27,6 +27,7 @@ from image_pipeline.components.sources.folder import (
     NOT_A_FILE,
     OUTSIDE,
     Folder,
+    find_cased,
     is_plain,
     leads_out,
     locate,
@@ -94,6 +95,11 @@ class Table:
         return {}
 
     @functools.cached_property
+    def _cased(self) -> dict[str, str]:
+        """Paths whose files are called with other capital letters, and these."""
+        return {}
+
+    @functools.cached_property
     def _types(self) -> dict[str, ColumnType]:
         return self.options.further_types
 
@@ -135,6 +141,11 @@ class Table:
                 check_bad_row(ref.message, self.options)
             yield ref
         self._say_unlisted(listed)
+        for path, cased in itertools.islice(self._cased.items(), 1):
+            noticed(
+                f"{len(self._cased):,} paths differ from the names of their files by capital "
+                f"letters, such as {path!r}, which is read from {cased!r}"
+            )
 
     def _say_unlisted(self, listed: "array.array[int]") -> None:
         """Says how many images lie beside those that rows name, and are named by none."""
@@ -334,6 +345,11 @@ class Table:
         try:
             status = os.stat(located) if status is None or is_link else status
         except (OSError, ValueError):
+            is_below = path[:1] != "/" and "\0" not in path and ".." not in path.split("/")
+            cased = find_cased(self.root, path) if is_below else None
+            if cased not in (None, path):
+                self._cased[path] = cased
+                return self._look_up(cased, said)
             message = f"{said.row}: there is no file {show(path)}"
             return ImageRef(path, 0, 0, MISSING_FILE, message, said)
         if not stat.S_ISREG(status.st_mode):

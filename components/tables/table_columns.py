@@ -70,7 +70,7 @@ def complete_options(path: str, options: T, rows: Iterable[tuple[str, Row]] | No
     if unknown := options.column_types.keys() - types.keys():
         raise UserError(
             f"ingest.column_types names {min(unknown)!r}, but the further columns of {path!r} are "
-            f"{', '.join(types) or 'none'}."
+            f"{', '.join(types) or 'none'}; leave it out, or name its column by ingest.columns."
         )
     _check_fit(misfits, columns, options)
     _check_paths(path, guesses, columns)

@@ -151,7 +151,8 @@ def _read_cells(reader: Any, passed: int = 0) -> Iterator[Row]:
                 else:
                     header = _check_header(names)
             if first is not None:
-                yield Row(line, dict(zip(header, first, strict=True)))
+                named = zip(header, first, strict=True)
+                yield Row(line, {name: cell for name, cell in named if name})
                 first = None
             line = reader.line_num + 1 + passed
             for cells in reader:
@@ -174,13 +175,20 @@ def _name_unnamed(cells: list[str]) -> list[str]:
     """Names for the columns of a table whose first line is a row already; none if it is no row.
 
     It is one if its first cell is an image's path, and what follows is a class, a box of four
-    numbers and its class, or the numbers of a box alone.
+    numbers and its class, or the numbers of a box alone. In Vertex AI's form, the first cell may be
+    a split, and a box has two or four corners of two numbers each, of which the second and the
+    fourth may be empty.
     """
+    if (cells[0].strip().lower() if cells else "") in _VERTEX_SPLITS and len(cells) > 1:
+        rest = _name_unnamed(cells[1:])
+        return ["split", *rest] if rest else []
     if ending_of(cells[0] if cells else "") not in IMAGE_ENDINGS:
         return []
     numbers = [_is_number_or_empty(cell) for cell in cells[1:]]
     if len(cells) == 2:
         return ["image", "label"]
+    if len(cells) == 10 and all(numbers[1:]):
+        return ["image", "label", "xmin", "ymin", "", "", "xmax", "ymax", "", ""]
     if len(cells) == 6 and all(numbers[:4]) and (not numbers[4] or cells[5] == ""):
         return ["image", *_BOX, "label"]
     if len(cells) == 6 and all(numbers[1:]) and not numbers[0]:
@@ -188,6 +196,7 @@ def _name_unnamed(cells: list[str]) -> list[str]:
     return ["image", *_BOX] if len(cells) == 5 and all(numbers) else []
 
 
+_VERTEX_SPLITS = ("train", "training", "validation", "validate", "test", "unassigned", "")
 _BOX = ("box_1", "box_2", "box_3", "box_4")
 _SEPARATOR = re.compile(r"sep=(.)", re.IGNORECASE)
 

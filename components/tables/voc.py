@@ -18,15 +18,14 @@ from image_pipeline.components.sources.source_kinds import Asked, SourceKind, li
 from image_pipeline.components.sources.understood import noticed, understood
 from image_pipeline.components.tables.annotated_folders import (
     count_splits,
+    find_image,
     glance,
-    images_by_stem,
     read_head,
     walk,
 )
 
 _MOST_BYTES = 2**22  # of an XML file
 _MARKS = ("difficult", "truncated")  # what is kept of an object beside its box
-_IMAGE_FOLDERS = ("JPEGImages", "images", "Images", "imgs", "img", "")
 _SPLITS = (("train", "train"), ("val", "val"), ("test", "test"), ("train", "trainval"))
 _LISTS = re.compile(r"(^|/)ImageSets(/Main)?$")
 _ENDING = re.compile(r"\.(jpe?g|png|xml)$", re.IGNORECASE)
@@ -123,7 +122,8 @@ def _read_one(folder: str, below: str, name: str) -> tuple[dict[str, Any], bool]
     objects = root.findall("object")
     stated = {SIZE: _read_size(root), BOXES: list(map(_read_object, objects)), FORMAT: "xyxy"}
     marks = {mark: [_read_mark(each, mark) for each in objects] for mark in _MARKS}
-    image, is_renamed = _find_image(folder, below, name, root)
+    said = (root.findtext("filename") or "").strip()
+    image, is_renamed = find_image(folder, below, name[:-4], said)
     return {"image": image, "boxes": StatedBoxes(stated)} | marks, is_renamed
 
 
@@ -163,25 +163,6 @@ def _read_object(found: ElementTree.Element) -> dict[str, Any]:
 
 def _read_mark(found: ElementTree.Element, mark: str) -> int:
     return int((found.findtext(mark) or "").strip() in ("1", "true", "True"))
-
-
-def _find_image(folder: str, below: str, name: str, root: ElementTree.Element) -> tuple[str, bool]:
-    """The path of a file's image, as it is there, or else as the file says; the file's name counts.
-
-    Also whether the file says another one, which is there, too.
-    """
-    said = (root.findtext("filename") or "").strip().replace("\\", "/").rpartition("/")[2]
-    beside = os.path.join(folder, below)
-    places = [beside, *(os.path.join(beside, "..", each) for each in _IMAGE_FOLDERS)]
-    places += [os.path.join(folder, each) for each in _IMAGE_FOLDERS]
-    for place in places:
-        images = images_by_stem(os.path.normpath(place))
-        stem = os.path.splitext(said)[0]
-        for each in (name[:-4], stem):
-            if each in images:
-                is_renamed = stem != each and stem in images
-                return os.path.abspath(os.path.join(place, images[each])), is_renamed
-    return os.path.abspath(os.path.join(beside, said or f"{name[:-4]}.jpg")), False
 
 
 VOC = SourceKind(name="a folder of Pascal VOC", in_folder=_is_voc, files=list_whole, rows=read_voc)

@@ -34,6 +34,8 @@ def _is_yolo(folder: str) -> bool:
     for below, _, names in glance(folder):
         if "labels" not in below.split("/") and not any(each in names for each in _NAMES):
             continue
+        if "image_class_labels.txt" in names:
+            continue  # CUB-200's lists, of which one has boxes.
         for name in names[:50]:
             lines = read_head(os.path.join(folder, below, name)).decode(errors="replace")
             if name.endswith(".txt") and name not in _NAMES and lines.strip():

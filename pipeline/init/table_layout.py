@@ -126,7 +126,7 @@ def read_layout(table: str, given: IngestOptions) -> tuple[Layout, Source, list[
 
 def _list_further(options: IngestOptions) -> dict[str, Any]:
     """What was understood of a table's rows, beside its columns."""
-    kept = {"label_columns", "box_rows", "run_lengths", "path_ending"}
+    kept = {"label_columns", "box_rows", "run_lengths", "path_ending", "path_prefix"}
     kept |= {"boxes"} if options.box_rows is not None else set()
     kept |= {"masks"} if options.run_lengths is not None else set()
     return options.model_dump(mode="json", include=kept, exclude_defaults=True)

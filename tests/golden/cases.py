@@ -277,8 +277,12 @@ CASES = {
     },
     "coco": Case(_write_coco, label="boxes"),
     "coco folder": Case(_write_annotated(annotated_files.write_coco), label="boxes"),
+    "createml": Case(_write_annotated(annotated_files.write_createml), label="boxes"),
+    "cub": Case(_write_annotated(annotated_files.write_cub)),
     "voc": Case(_write_annotated(annotated_files.write_voc), label="boxes"),
     "panoptic": Case(_write_annotated(annotated_files.write_panoptic), label="mask"),
+    "outlines": Case(_write_annotated(annotated_files.write_outlines), label="mask"),
+    "labelme": Case(_write_annotated(annotated_files.write_labelme), label="mask"),
     "run lengths": Case(
         _write_annotated(annotated_files.write_run_lengths, "train.csv"), label="mask"
     ),

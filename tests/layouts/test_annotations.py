@@ -176,6 +176,28 @@ def test_coco_files_of_several_splits(tmp_path):
     assert listing.options.boxes.classes == ("pets", "cat", "dog")
 
 
+@pytest.mark.parametrize("keys", [("image", "annotations"), ("imagefilename", "annotation")])
+def test_createml_boxes_are_centre_and_sides(tmp_path, keys):
+    for split, count in (("train", 3), ("valid", 2)):
+        draw_images(tmp_path / split, [f"{n}.png" for n in range(count)])
+        place = {"x": 10, "y": 12.5, "width": 8, "height": 5}
+        boxes = [[{"label": "cat", "coordinates": place}] * n for n in range(count)]
+        rows = [{keys[0]: f"{n}.png", keys[1]: boxes[n]} for n in range(count)]
+        (tmp_path / split / "_annotations.createml.json").write_text(json.dumps(rows))
+    listing = understand(tmp_path)
+    assert boxes_of(listing)["train/2.png"] == [("cat", 10, 12.5, 8, 5)] * 2
+    assert boxes_of(listing)["train/0.png"] == []
+    assert list(splits_of(listing).values()) == ["train"] * 3 + ["eval"] * 2
+    assert listing.options.boxes.format == "center_xywh"
+    wrong = {name: place[name] for name in ("y", "width", "height")}
+    rows = [{keys[0]: "0.png", keys[1]: [{"label": "cat", "coordinates": wrong}]}, 7, rows[1]]
+    file = tmp_path / "valid" / "_annotations.createml.json"
+    file.write_text(json.dumps(rows))
+    problems = [ref.message for ref in understand(file, max_bad_fraction=1).refs() if ref.problem]
+    assert "a box must have four numbers, got [None, 12.5, 8, 5]" in problems[0]
+    assert "it is no JSON object" in problems[1]
+
+
 def _write_panoptic(folder, split, categories, segments, file="panoptic_{}.json"):
     """Three images, the last without segments; segment 263 is a square, 9 a stripe, 0 the rest."""
     (folder / split).mkdir(parents=True)
@@ -359,6 +381,54 @@ def test_colours_of_a_label_map_are_the_classes(tmp_path):
     pixels = [split.mask_pixels for split in manifest.splits.values()]
     assert sum(own["1"] for own in pixels) == 6 * 225
     assert sum(own["2"] for own in pixels) == 6 * 200
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("labelmap.txt", "# a:b:c:d\na:0,0,0::\nb:1,2,3::\nc:0,0,0::\n",
+         r"labelmap.txt:4: 'c' has the colour #000000, as 'a' has, so masks do not tell"),
+        ("class_dict.csv", "name,r,g,b\na,0,0,0\nb,1,2\n",
+         r"class_dict.csv:3: 'b,1,2' names no class and its colour, red, green and blue"),
+        ("label_colors.txt", "0 0 0 a\n1 2 300 b\n", r"label_colors.txt:2: '1 2 300 b' names no"),
+        ("label_colors.txt", "0 0 0 a\n1 2 3 a\n", r"label_colors.txt:2: 'a' is named twice"),
+    ],
+)  # fmt: skip
+def test_a_label_map_that_is_wrong_is_refused_with_its_line(tmp_path, name, text, message):
+    draw_images(tmp_path, [f"{folder}/{n}.png" for folder in ("images", "masks") for n in range(4)])
+    (tmp_path / name).write_text(text)
+    with pytest.raises(UserError, match=f"{message}.*ingest.masks"):
+        understand(tmp_path)
+
+
+def test_a_file_called_as_label_maps_are_that_has_no_colour_is_none(tmp_path):
+    draw_images(tmp_path, [f"{folder}/{n}.png" for folder in ("images", "masks") for n in range(4)])
+    (tmp_path / "labelmap.txt").write_text("item { name: 'cat' }\n")
+    with pytest.raises(UserError, match=r"holds images and their masks"):
+        understand(tmp_path)
+
+
+def test_run_lengths_of_classes_that_are_not_named_are_counted(tmp_path):
+    draw_images(tmp_path, ["0.png", "1.png"])
+    rows = [["image", "kind", "runs"], ["0.png", "cat", "1 3"], ["0.png", "dog", "5 2"]]
+    rows += [["1.png", "dog", "1 3"], ["1.png", "cow", ""]]
+    table = write_table(tmp_path / "t.csv", rows)
+    runs = {"pixels": "runs", "name": "kind"}
+    some = understand(table, run_lengths=runs | {"classes": ["cat"]})
+    assert some.noticed == (
+        "run lengths of classes that ingest.run_lengths.classes does not name are left out: "
+        "dog (2)",
+    )
+    assert some.options.masks.classes == ("background", "cat")
+    listing = understand(table, run_lengths=runs)
+    assert listing.options.masks.classes == ("background", "cat", "cow", "dog")
+    masks = [cv2.imdecode(np.frombuffer(read_location(ref.mask, 10**6), np.uint8), -1)
+             for ref in listing.refs()]  # fmt: skip
+    assert [np.bincount(mask.ravel()).tolist() for mask in masks] == [
+        [1195, 3, 0, 2], [1197, 0, 0, 3]
+    ]  # fmt: skip
+    with pytest.raises(UserError, match=r"names 'rle', but .* has no such column; known: im"):
+        understand(table, run_lengths={"pixels": "rle"})
 
 
 def test_a_folder_of_these_kinds_is_told_quickly_from_others(tmp_path):

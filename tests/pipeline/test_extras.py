@@ -17,7 +17,7 @@ pytestmark = pytest.mark.e2e
 # The packages of the extras in pyproject.toml. Python takes a None for "not installed".
 ABSENT = """\
 import sys
-for name in ("h5py", "zarr", "numcodecs", "av", "soundfile",
+for name in ("h5py", "zarr", "numcodecs", "av", "soundfile", "pycocotools",
              "tfx", "kfp", "kfp_server_api", "kubernetes", "ml_metadata",
              "tensorflow_data_validation", "tensorflow_model_analysis", "tensorflow_serving"):
     sys.modules[name] = None
@@ -53,6 +53,11 @@ except image_pipeline.UserError as error:
 """
 # By the extra: files of its kind, which need not be whole to be refused, and what is said of them.
 KINDS = {
+    "coco": (
+        "x.json",
+        b'{"images": [{}], "annotations": [{"segmentation": [[0]]}], "categories": []}',
+        "Drawing the outlines of 'x.json' as masks needs pycocotools",
+    ),
     "hdf5": ("x.h5", b"\x89HDF", "Reading 'x.h5' needs h5py"),
     "zarr": ("x.zarr/.zgroup", b"{}", "Reading 'x.zarr' needs numcodecs"),
     "video": ("video/a/clip.mp4", b"\0\0\0\x18ftyp", "Reading 'a/clip.mp4' needs PyAV"),
@@ -108,7 +113,7 @@ def test_the_parsers_of_other_files_are_not_even_imported_for_jpegs(tmp_path):
     write_folder(tmp_path / "images", per_class=2)
     look = """\
 import atexit, sys
-names = {"h5py", "zarr", "numcodecs", "av", "soundfile"}
+names = {"h5py", "zarr", "numcodecs", "av", "soundfile", "pycocotools"}
 atexit.register(lambda: print("imported:", sorted(names & sys.modules.keys())))
 """
     done = _run(look + INGEST, tmp_path, "ingest", "--images", "images", "--output", "data")
