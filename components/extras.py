@@ -6,7 +6,7 @@ from image_pipeline.components.errors import UserError
 
 # By the extra in pyproject.toml that installs it: what it is called, and its modules.
 _PACKAGES = {
-    "dicom": ("pydicom and python-gdcm", "pydicom", "gdcm"),
+    "dicom": ("pydicom and imagecodecs", "pydicom", "imagecodecs"),
     "hdf5": ("h5py", "h5py"),
     "heic": ("pillow-heif", "pillow_heif"),
     "jxl": ("imagecodecs", "imagecodecs"),

@@ -1,4 +1,4 @@
-"""DICOM files, by pydicom, and GDCM for compressed ones: as a viewer shows them, or as stored.
+"""DICOM files, by pydicom, and imagecodecs for compressed ones: as viewers show them, or as stored.
 
 What a viewer shows (PS3.3, C.11): the stored numbers become the modality's by its slope and
 intercept or its table, these become gray by the window or the table of values of interest, and gray
@@ -17,6 +17,7 @@ from image_pipeline.components.images.bad_image import (
     TRUNCATED,
     UNSUPPORTED,
     BadImage,
+    call_decoder,
 )
 from image_pipeline.components.images.dicom_elements import Elements, call_pydicom, read_elements
 
@@ -34,24 +35,24 @@ _READ = (
     *("PixelData", "FloatPixelData", "DoubleFloatPixelData"),
 )
 _NUMBERS = ("PixelData", "FloatPixelData", "DoubleFloatPixelData")
+_PIXEL_DATA = (b"\xe0\x7f\x10\0", b"\x7f\xe0\0\x10")  # its tag, in either order of bytes
 # Of an enhanced file's frames, which have these by themselves.
 _OF_FRAMES = ("PixelValueTransformationSequence", "FrameVOILUTSequence")
 _GRAY = ("MONOCHROME1", "MONOCHROME2")
 _COLORS = ("RGB", "YBR_FULL", "YBR_FULL_422", "YBR_ICT", "YBR_RCT", "PALETTE COLOR")
-# Transfer syntaxes (PS3.6, annex A): those of plain numbers, and by whom the others are decoded,
-# always by the same.
+# Transfer syntaxes (PS3.6, annex A). What is deflated as a whole, plain numbers, run lengths, and
+# JPEG (lossy, of 12 bits, lossless), JPEG-LS and JPEG 2000, each by a function of imagecodecs.
 _DEFLATED = b"1.2.840.10008.1.2.1.99"
 _PLAIN = ("1.2.840.10008.1.2", "1.2.840.10008.1.2.1", "1.2.840.10008.1.2.2")
-_JPEG, _JPEG_EXTENDED = "1.2.840.10008.1.2.4.50", "1.2.840.10008.1.2.4.51"
-_JPEG_LS_NEAR, _JPEG_2000 = "1.2.840.10008.1.2.4.81", "1.2.840.10008.1.2.4.91"
 _RUN_LENGTHS = "1.2.840.10008.1.2.5"
-_LOSSY = (_JPEG, _JPEG_EXTENDED, _JPEG_LS_NEAR, _JPEG_2000)
-_DECODERS = {
-    **dict.fromkeys((_JPEG, _JPEG_EXTENDED, _JPEG_LS_NEAR, _JPEG_2000), "gdcm"),
-    **dict.fromkeys(("1.2.840.10008.1.2.4.57", "1.2.840.10008.1.2.4.70"), "gdcm"),
-    **dict.fromkeys(("1.2.840.10008.1.2.4.80", "1.2.840.10008.1.2.4.90"), "gdcm"),
-    _RUN_LENGTHS: "pydicom",
+_OF_JPEG = "1.2.840.10008.1.2.4."
+_CODECS = {
+    **{f"{_OF_JPEG}{number}": "jpeg8_decode" for number in (50, 51, 57, 70)},
+    **{f"{_OF_JPEG}{number}": "jpegls_decode" for number in (80, 81)},
+    **{f"{_OF_JPEG}{number}": "jpeg2k_decode" for number in (90, 91)},
 }
+_END = b"\xfe\xff\xdd\xe0\0\0\0\0"  # what stands behind compressed pixels
+_LOSSY = tuple(f"{_OF_JPEG}{number}" for number in (50, 51, 81, 91))
 _CONVERT = "convert it, for example with DCMTK: dcm2img FILE FILE.png"
 
 
@@ -133,6 +134,9 @@ def open_dicom(data: bytes) -> DicomImage:
     syntax = Elements(elements.dataset.file_meta).read_text("TransferSyntaxUID")
     color = elements.read_text("PhotometricInterpretation")
     if all(elements.get(name) is None for name in _NUMBERS):
+        # pydicom leaves out what does not end.
+        if any(tag in data for tag in _PIXEL_DATA):
+            raise BadImage(TRUNCATED, "the DICOM file ends within its pixels, or has none of them")
         message = "a DICOM file without pixels, such as a report, a plan or a drawing"
         raise BadImage(NOT_AN_IMAGE, message)
     image = DicomImage(
@@ -144,10 +148,12 @@ def open_dicom(data: bytes) -> DicomImage:
         elements.read_count("BitsStored", 1, 64, default=64),
         elements.read_count("NumberOfFrames", 1, 2**31 - 1, default=1),
     )
-    has_12_bits = syntax == _JPEG_EXTENDED and image.bits != 8
-    if has_12_bits or (syntax not in _PLAIN and syntax not in _DECODERS):
+    if syntax not in (*_PLAIN, _RUN_LENGTHS, *_CODECS):
         message = "a DICOM file whose compression (transfer syntax) is not read"
         raise BadImage(UNSUPPORTED, f"{message}; {_CONVERT}")
+    compressed = elements.read_data("PixelData") if syntax not in _PLAIN else b""
+    if compressed and not data.startswith(_END, data.find(compressed) + len(compressed)):
+        raise BadImage(TRUNCATED, "the DICOM file ends within its compressed pixels")
     if color not in (*_GRAY, *_COLORS):
         message = "a DICOM file of a rare PhotometricInterpretation"
         raise BadImage(UNSUPPORTED, f"{message}; {_CONVERT}")
@@ -158,9 +164,13 @@ def _read_samples(image: DicomImage) -> np.ndarray:
     """As `DicomImage.read_samples`."""
     from pydicom.pixels import apply_color_lut, pixel_array
 
-    _check_data(image)
-    elements, decoder = image.elements, _DECODERS.get(image.syntax, "")
-    pixels = call_pydicom(pixel_array, elements.dataset, index=0, decoding_plugin=decoder)
+    elements = image.elements
+    if image.syntax in _CODECS:
+        pixels = _decode_frame(image)
+    else:
+        _check_length(image)
+        plugin = "pydicom" if image.syntax == _RUN_LENGTHS else ""  # whatever else is installed
+        pixels = call_pydicom(pixel_array, elements.dataset, index=0, decoding_plugin=plugin)
     if image.color == "PALETTE COLOR":
         return call_pydicom(apply_color_lut, pixels, elements.dataset)
     if image.color not in _GRAY:
@@ -171,28 +181,58 @@ def _read_samples(image: DicomImage) -> np.ndarray:
     return pixels if (slope, intercept) == (1, 0) else _rescale(pixels, slope, intercept)
 
 
-def _check_data(image: DicomImage) -> None:
-    """Raises `BadImage` if plain numbers end early, or a compressed frame is of another size."""
-    from pydicom.encaps import get_frame
-
-    data = image.elements.read_data("PixelData")
+def _check_length(image: DicomImage) -> None:
+    """Raises `BadImage` if numbers that are not compressed end early."""
+    if image.syntax == _RUN_LENGTHS or image.elements.get("PixelData") is None:
+        return  # pydicom compares the length itself
+    bits = image.elements.read_count("BitsAllocated", 1, 64)
     channels = image.elements.read_count("SamplesPerPixel", 1, 4)
-    if image.syntax in _PLAIN:
-        bits = image.elements.read_count("BitsAllocated", 1, 64)
-        # Two pixels share their colours.
-        in_pixel = bits * 2 if image.color == "YBR_FULL_422" else bits * channels
-        wanted = -(-image.height * image.width * image.n_frames * in_pixel // 8)
-        # Of numbers with fractions pydicom compares the length itself.
-        if image.elements.get("PixelData") is not None and len(data) < wanted:
-            found = f"{len(data)} bytes of pixels, but its header says {wanted}"
-            raise BadImage(TRUNCATED, f"the DICOM file has {found}")
-    elif image.syntax != _RUN_LENGTHS:
-        frame = call_pydicom(get_frame, data, 0, number_of_frames=image.n_frames)
-        own = _read_frame_shape(frame)
-        said = (image.height, image.width, channels)
-        if own != said:
-            message = f"its compressed pixels are {own}, height, width and channels"
-            raise BadImage(CORRUPT, f"{message}, but its header says {said}")
+    # Two pixels share their colours.
+    in_pixel = bits * 2 if image.color == "YBR_FULL_422" else bits * channels
+    wanted = -(-image.height * image.width * image.n_frames * in_pixel // 8)
+    data = image.elements.read_data("PixelData")
+    if len(data) < wanted:
+        message = f"the DICOM file has {len(data)} bytes of pixels, but its header says {wanted}"
+        raise BadImage(TRUNCATED, message)
+
+
+def _decode_frame(image: DicomImage) -> np.ndarray:
+    """Decodes the first frame of JPEG's family to stored numbers, or RGB.
+
+    Not by pydicom's plugins: GDCM ends the process at some damaged files (3.2.6), and pylibjpeg is
+    licensed under the GPL.
+    """
+    import imagecodecs
+    from pydicom.encaps import get_frame
+    from pydicom.pixels import convert_color_space
+
+    elements, codec = image.elements, _CODECS[image.syntax]
+    data = elements.read_data("PixelData")
+    frame = call_pydicom(get_frame, data, 0, number_of_frames=image.n_frames)
+    channels = elements.read_count("SamplesPerPixel", 1, 4)
+    own, said = _read_frame_shape(frame), (image.height, image.width, channels)
+    if own != said:
+        message = f"its compressed pixels are {own}, height, width and channels"
+        raise BadImage(CORRUPT, f"{message}, but its header says {said}")
+    settings: dict[str, Any] = {}
+    if codec == "jpeg8_decode" and channels == 3:
+        is_rgb = image.color == "RGB"
+        settings = {"colorspace": "rgb" if is_rgb else "ycbcr", "outcolorspace": "rgb"}
+    pixels = call_decoder(getattr(imagecodecs, codec), frame, **settings)
+    if pixels.shape != said[: pixels.ndim] or pixels.dtype.kind not in "iu":
+        raise BadImage(CORRUPT, f"decoded to {pixels.dtype} {pixels.shape}, not to {said}")
+    if channels > 1:
+        is_done = codec != "jpegls_decode" and image.color != "YBR_FULL"
+        if is_done or image.color == "RGB" or codec == "jpeg8_decode":
+            return pixels
+        return call_pydicom(convert_color_space, pixels, image.color, "RGB")
+    # The codes of negative numbers, which not all kinds of compression know as such.
+    bits, is_signed = min(image.bits, 32), elements.read_count("PixelRepresentation", 0, 1, 0)
+    codes = pixels.astype(np.int64) & (2**bits - 1)
+    if is_signed:
+        codes -= (codes >> (bits - 1)) << bits
+    wide = 1 if bits <= 8 else 2 if bits <= 16 else 4
+    return codes.astype(f"{'i' if is_signed else 'u'}{wide}")
 
 
 def _read_frame_shape(frame: bytes) -> tuple[int, int, int]:

@@ -101,14 +101,11 @@ def read_elements(data: bytes, names: Sequence[str]) -> Elements:
 
 @functools.cache
 def _import() -> Any:
-    """Imports pydicom, and keeps both libraries from writing what they find strange to the log."""
-    import gdcm
+    """Imports pydicom, and keeps it from writing what it finds strange to the log."""
     import pydicom
     import pydicom.config
 
     warnings.filterwarnings("ignore", module=r"pydicom\.")
     logging.getLogger("pydicom").setLevel(logging.CRITICAL + 1)
     pydicom.config.settings.reading_validation_mode = pydicom.config.IGNORE
-    gdcm.Trace.WarningOff()
-    gdcm.Trace.ErrorOff()
     return pydicom

@@ -2,7 +2,9 @@
 
 import io
 import logging
+from functools import partial
 
+import imagecodecs
 import numpy as np
 import pydicom
 import pytest
@@ -51,7 +53,7 @@ def judge(data: bytes) -> np.ndarray:
     if dataset.PhotometricInterpretation == "PALETTE COLOR":
         return np.floor(apply_color_lut(pixels, dataset) / 65_535 * 255 + 0.5)
     if dataset.SamplesPerPixel == 3:
-        return pixels
+        return np.floor(pixels / (2**dataset.BitsStored - 1) * 255 + 0.5)
     bits, signed = dataset.BitsStored, dataset.PixelRepresentation
     ends = np.array([-(2 ** (bits - 1)), 2 ** (bits - 1) - 1] if signed else [0, 2**bits - 1])
     if "ModalityLUTSequence" not in dataset:
@@ -144,9 +146,9 @@ def test_other_types_keep_the_modality_s_numbers(elements, dtype, expected, note
     "name",
     [
         *("693_J2KI.dcm", "MR_small.dcm", "MR_small_RLE.dcm", "MR_small_bigendian.dcm"),
-        *("MR_small_implicit.dcm", "MR_small_jp2klossless.dcm", "MR_small_jpeg_ls_lossless.dcm"),
-        *("SC_rgb_jpeg_gdcm.dcm", "SC_rgb_jpeg_dcmtk.dcm", "SC_rgb_dcmtk_+eb+cy+np.dcm"),
-        *("JPEGLSNearLossless_16.dcm", "JPEG2000.dcm", "examples_palette.dcm", "CT_small.dcm"),
+        *("MR_small_implicit.dcm", "MR_small_jp2klossless.dcm", "J2K_pixelrep_mismatch.dcm"),
+        *("examples_jpeg2k.dcm", "SC_rgb_jpeg_dcmtk.dcm", "SC_rgb_dcmtk_+eb+cy+np.dcm"),
+        *("JPEG2000.dcm", "examples_palette.dcm", "CT_small.dcm", "SC_rgb_rle_16bit_2frame.dcm"),
     ],
 )
 def test_pydicom_s_own_examples(name):
@@ -155,6 +157,42 @@ def test_pydicom_s_own_examples(name):
     pixels, _ = prepare(data, color="rgb")
     expected = judge(data)
     assert np.array_equal(pixels, expected if expected.ndim == 3 else np.dstack([expected] * 3))
+
+
+_LOSSLESS_JPEG = partial(imagecodecs.jpeg8_encode, lossless=True, bitspersample=16)
+_JPEG_12 = partial(imagecodecs.jpeg8_encode, level=100, bitspersample=12)
+
+
+@pytest.mark.parametrize(
+    ("number", "encode", "bits", "off"),
+    [
+        (51, _JPEG_12, 12, 2),
+        (57, _LOSSLESS_JPEG, 16, 0),
+        (70, _LOSSLESS_JPEG, 16, 0),
+        (80, imagecodecs.jpegls_encode, 16, 0),
+        (90, partial(imagecodecs.jpeg2k_encode, reversible=True, codecformat="j2k"), 16, 0),
+    ],
+)
+@pytest.mark.parametrize("is_signed", [False, True])
+def test_compressed_numbers_are_the_plain_ones(number, encode, bits, off, is_signed):
+    codes = (LEVELS if is_signed else LEVELS + 512).astype(np.uint16) & (2**bits - 1)
+    if off and is_signed:
+        codes = np.arange(2048, 3072, dtype=np.uint16).reshape(32, 32)  # without a jump to smear
+    frame = encode(codes)
+    data = save_dicom(
+        codes,
+        f"1.2.840.10008.1.2.4.{number}",
+        **{"PixelData": encapsulate([frame]), "BitsStored": bits, "HighBit": bits - 1},
+        **{"PixelRepresentation": int(is_signed), "RescaleSlope": 1, "RescaleIntercept": 0.5},
+    )
+    values = codes.astype(int)
+    values -= (values >> (bits - 1)) * 2**bits if is_signed else 0
+    pixels, _ = prepare(data, dtype="float32")
+    assert np.abs(pixels - (values + 0.5)).max() <= off
+    for end in (len(data) - 1, len(data) - 9, len(data) - len(frame) // 2):
+        with pytest.raises(BadImage) as caught:
+            prepare(data[:end])
+        assert caught.value.reason == TRUNCATED
 
 
 def test_every_cut_is_noticed_and_no_patient_is_named(caplog, capfd):
@@ -196,7 +234,7 @@ def test_a_frame_that_says_another_size_is_refused_undecoded():
         ),
         ({"syntax": JPEGBaseline8Bit, "PixelData": encapsulate([b"JPEG"])}, CORRUPT, "which size"),
         ({"PixelData": b"12"}, TRUNCATED, "2 bytes of pixels, but its header says 2048"),
-        ({"PixelData": b""}, NOT_AN_IMAGE, "without pixels"),
+        ({"PixelData": b""}, TRUNCATED, "or has none"),
         ({"BitsStored": 0}, CORRUPT, "BitsStored is not a whole number from 1 to 64"),
         ({"RescaleSlope": 0, "RescaleIntercept": 0}, CORRUPT, "RescaleSlope"),
         ({"VOILUTSequence": [Dataset()]}, CORRUPT, "a table without"),
