@@ -67,6 +67,7 @@ def judge(data: bytes) -> np.ndarray:
     return np.floor(255 * share + 0.5)
 
 
+TABLES = b"\x28\0\x10\x30SQ\0\0\xff\xff\xff\xff"  # a VOILUTSequence begins
 WINDOWS = {
     "linear": {"WindowCenter": 40, "WindowWidth": 400},
     "several": {"WindowCenter": [40, -600], "WindowWidth": [400, 1500]},
@@ -248,6 +249,21 @@ def test_a_frame_that_says_another_size_is_refused_undecoded():
 def test_what_is_refused(settings, reason, said):
     with pytest.raises(BadImage, match=said) as caught:
         prepare(save_dicom(LEVELS, **settings))
+    assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("items", "reason", "said"),
+    [
+        (b"\xfe\xff\0\xe0\0\0\0\0" * 100_001, UNSUPPORTED, "more than 100,000 items"),
+        ((b"\xfe\xff\0\xe0" + b"\xff" * 4 + TABLES) * 20_000, CORRUPT, "RecursionError"),
+    ],
+)
+def test_sequences_without_end_are_refused_at_once(items, reason, said):
+    data = save_dicom(LEVELS)
+    at = data.index(b"\xe0\x7f\x10\0")
+    with pytest.raises(BadImage, match=said) as caught:
+        prepare(data[:at] + TABLES + items + data[at:])
     assert caught.value.reason == reason
 
 
