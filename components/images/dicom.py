@@ -226,11 +226,9 @@ def _decode_frame(image: DicomImage) -> np.ndarray:
     pixels = call_decoder(getattr(imagecodecs, codec), frame, **settings)
     if pixels.shape != said[: pixels.ndim] or pixels.dtype.kind not in "iu":
         raise BadImage(CORRUPT, f"decoded to {pixels.dtype} {pixels.shape}, not to {said}")
-    if channels > 1:
-        is_done = codec != "jpegls_decode" and image.color != "YBR_FULL"
-        if is_done or image.color == "RGB" or codec == "jpeg8_decode":
-            return pixels
-        return call_pydicom(convert_color_space, pixels, image.color, "RGB")
+    if channels > 1:  # JPEG 2000 undoes transforms of its own (YBR_RCT and YBR_ICT) by itself.
+        is_rgb = image.color != "YBR_FULL" or codec == "jpeg8_decode"
+        return pixels if is_rgb else call_pydicom(convert_color_space, pixels, image.color, "RGB")
     # The codes of negative numbers, which not all kinds of compression know as such.
     bits, is_signed = min(image.bits, 32), elements.read_count("PixelRepresentation", 0, 1, 0)
     codes = pixels.astype(np.int64) & (2**bits - 1)
