@@ -359,4 +359,5 @@ def _read_table(elements: Elements, item: Elements) -> _Table:
 
 def _look_up(numbers: np.ndarray, table: _Table) -> np.ndarray:
     last = len(table.values) - 1
-    return table.values[np.clip(np.floor(numbers) - table.first, 0, last).astype(np.int64)]
+    places = np.floor(numbers.astype(np.float64)) - table.first  # uint8 would wrap around
+    return table.values[np.clip(places, 0, last).astype(np.int64)]

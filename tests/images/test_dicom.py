@@ -108,6 +108,13 @@ def test_a_table_of_the_modality():
     assert prepare(data, dtype="uint16")[0].tolist() == [[100, 100, 50, 25, 0, 0]]
 
 
+@pytest.mark.parametrize("first", [2, 300])
+def test_a_table_that_begins_above_the_numbers(first):
+    stored = np.array([[0, 1, 2, 3, 9]], np.uint8)
+    pixels, _ = prepare(save_dicom(stored, ModalityLUTSequence=[make_table(first, [7, 9], 8)]))
+    assert pixels.tolist() == [[7, 7, 7, 9, 9] if first == 2 else [7] * 5]
+
+
 def test_an_enhanced_file_has_window_and_slope_by_frame():
     frames = np.arange(8, dtype=np.uint16).reshape(2, 2, 2)
     shared, first, second = Dataset(), Dataset(), Dataset()
