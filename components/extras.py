@@ -4,13 +4,16 @@ import importlib.util
 
 from image_pipeline.components.errors import UserError
 
-# By the extra in pyproject.toml that installs it: the module, and what it is called.
+# By the extra in pyproject.toml that installs it: what it is called, and its modules.
 _PACKAGES = {
     "coco": ("pycocotools", "pycocotools"),
+    "dicom": ("pydicom and imagecodecs", "pydicom", "imagecodecs"),
     "hdf5": ("h5py", "h5py"),
+    "heic": ("pillow-heif", "pillow_heif"),
+    "jxl": ("imagecodecs", "imagecodecs"),
     "sound": ("soundfile", "soundfile"),
-    "tfx": ("tfx", "TFX"),
-    "video": ("av", "PyAV"),
+    "tfx": ("TFX", "tfx"),
+    "video": ("PyAV", "av"),
     "zarr": ("numcodecs", "numcodecs"),
 }
 
@@ -25,9 +28,21 @@ def need(extra: str, what: str) -> None:
     Raises:
       UserError: if the extra is not installed.
     """
-    module, package = _PACKAGES[extra]
-    if importlib.util.find_spec(module) is None:
-        raise UserError(
-            f"{what} needs {package}, which the core of image-pipeline leaves out; install it with "
-            f"pip install 'image-pipeline[{extra}]' (docs/install.md says what that takes)."
-        )
+    if missing := find_missing(extra, what):
+        raise UserError(f"{missing} (docs/install.md says what that takes).")
+
+
+def find_missing(extra: str, what: str) -> str:
+    """Says what is to be installed for an extra; "" if it is.
+
+    Args:
+      extra: its name in pyproject.toml.
+      what: needs it, as the beginning of a sentence.
+    """
+    package, *modules = _PACKAGES[extra]
+    if all(importlib.util.find_spec(module) for module in modules):
+        return ""
+    return (
+        f"{what} needs {package}, which the core of image-pipeline leaves out; install it with "
+        f"pip install 'image-pipeline[{extra}]'"
+    )

@@ -1,7 +1,8 @@
 """The decoders: each kind of file to 8-bit pixels in its own colours, and its alpha.
 
 libjpeg-turbo decodes JPEGs, OpenCV every PNG and what `tiff` says: they are the faster decoders,
-keep 16 bits, and refuse damage that they find. Pillow reads everything else.
+keep 16 bits, and refuse damage that they find. Pillow reads everything else, except what has been
+opened `by_extras`.
 """
 
 import io
@@ -19,6 +20,7 @@ from image_pipeline.components.images.bad_image import (
     call_decoder,
 )
 from image_pipeline.components.images.depth import ALL_LEVELS, Levels
+from image_pipeline.components.images.heic import load_heic
 from image_pipeline.components.images.jpeg import (
     expose_missing_data,
     is_arithmetic,
@@ -80,7 +82,11 @@ def read_pixels(
         return _decode_png(data, image, levels)
     if source_format == "tiff":
         return _decode_tiff(data, image, levels)
-    return _decode_with_pillow(image)
+    if source_format in ("jxl", "dicom"):
+        return Pixels(*image.read_shown())  # type: ignore[attr-defined]
+    notes = load_heic(image) if source_format == "heic" else ()
+    pixels = _decode_with_pillow(image)
+    return pixels._replace(notes=notes + pixels.notes)
 
 
 def _decode_jpeg(data: bytes, image: Image.Image, luma_only: bool, reduction: int) -> Pixels:

@@ -90,13 +90,13 @@ def decode_deep(
 def _decode_samples(
     data: bytes, keep_extra: bool, min_side_px: int, max_pixels: int
 ) -> DecodedImage | None:
-    """Decodes an array, PNG or TIFF with all its bits and channels; None for other files."""
+    """Decodes what may have more than 8 bits with all of them; None for other files."""
     if is_npy(data):
         array, header = open_array(data, min_side_px, max_pixels)
         return DecodedImage(read_array(data, array), None, header, ())
     with open_image(data) as image:
         check_size(*read_size(image), min_side_px, max_pixels)
-        is_read = image.format in ("PNG", "TIFF")
+        is_read = image.format in ("PNG", "TIFF", "JXL", "DICOM")
         return _decode_opened(data, image, keep_extra) if is_read else None
 
 
@@ -106,9 +106,11 @@ def count_channels(pixels: np.ndarray) -> int:
 
 
 def _decode_opened(data: bytes, image: Image.Image, keep_extra: bool) -> DecodedImage | None:
-    """Decodes a PNG or TIFF with all its bits and channels; None for one that Pillow reads."""
-    header = read_header(image, data)
-    if image.format == "PNG":
+    """Decodes an opened file with all its bits and channels; None for one that Pillow reads."""
+    header, notes = read_header(image, data), tuple[str, ...]()
+    if image.format in ("JXL", "DICOM"):
+        pixels, notes = image.read_samples()  # type: ignore[attr-defined]
+    elif image.format == "PNG":
         pixels = orient(
             _to_rgb(read_png_samples(data, image, take_default_image(data))), header.orientation
         )
@@ -117,7 +119,7 @@ def _decode_opened(data: bytes, image: Image.Image, keep_extra: bool) -> Decoded
         if samples is None:
             return None
         pixels = _to_rgb(samples)  # already upright
-    return DecodedImage(pixels, header.icc, header, header.notes)
+    return DecodedImage(pixels, header.icc, header, header.notes + notes)
 
 
 def _to_rgb(pixels: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ from image_pipeline.components.images.bad_image import (
     call_decoder,
     explain_decoder_error,
 )
+from image_pipeline.components.images.by_extras import open_by_extra
 from image_pipeline.components.images.color import read_orientation
 from image_pipeline.components.images.gif import count_frames as count_gif_frames
 from image_pipeline.components.images.jpeg import (
@@ -47,10 +48,14 @@ _FORMATS = {
     "DIB": "bmp",
     "GIF": "gif",
     "AVIF": "avif",
+    "HEIF": "heic",
+    "JXL": "jxl",
+    "DICOM": "dicom",
 }
 # Pillow loads these with the first such file, and goes on without those that it cannot load.
 _LIBRARIES = {"webp": "WebPImagePlugin", "avif": "AvifImagePlugin"}
-_OPENED_FORMATS = tuple(name for name in _FORMATS if name != "MPO")
+_NOT_BY_PILLOW = ("MPO", "HEIF", "JXL", "DICOM")
+_OPENED_FORMATS = tuple(name for name in _FORMATS if name not in _NOT_BY_PILLOW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,8 @@ class Header:
     """What is known about an image before its pixels are decoded."""
 
     source_format: str
-    """`jpeg`, `png`, `webp`, `tiff`, `bmp`, `gif`, `avif`, `npy`, `wav` or `flac`, by content."""
+    """`jpeg`, `png`, `webp`, `tiff`, `bmp`, `gif`, `avif`, `heic`, `jxl`, `dicom`, `npy`, `wav` or
+    `flac`, by content."""
     height: int
     """Before orientation, in pixels."""
     width: int
@@ -80,6 +86,8 @@ def open_image(data: bytes) -> contextlib.AbstractContextManager[Image.Image]:
     """Opens an image by its content. A file of a known format that does not open is damaged."""
     if plain := read_plain_header(data):
         return contextlib.nullcontext(plain)  # type: ignore[arg-type]
+    if (opened := open_by_extra(data)) is not None:
+        return contextlib.nullcontext(opened)
     if data.startswith(b"\xff\xd8"):
         check_segments(data)
     if data.startswith((b"II", b"MM")):
@@ -180,4 +188,6 @@ def read_header(image: Image.Image, data: bytes) -> Header:
 def _is_lossless(image: Image.Image, source_format: str) -> bool:
     if source_format == "tiff":
         return "jpeg" not in str(image.info.get("compression", "")) and "compression" in image.info
+    if source_format in ("jxl", "dicom"):
+        return image.is_lossless  # type: ignore[attr-defined]
     return source_format in ("png", "bmp", "gif")

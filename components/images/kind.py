@@ -31,6 +31,9 @@ _DICOM = "convert it to PNG, for example with DCMTK: dcm2img FILE FILE.png"
 # are programs to install, and Pillow's own `accept` functions cannot tell a damaged file from one
 # of another kind, know none of the archives, and take two bytes for a PCX or an MSP.
 _IMAGES = (
+    # Before it may stand what makes it a TIFF as well. Not a DICOMDIR, which lists other files, as
+    # its class says.
+    ("dicom", rb".{128}DICM(?!.{0,200}1\.2\.840\.10008\.1\.3\.10\0)"),
     ("jpeg", rb"\xff\xd8\xff"),
     ("png", rb"\x89PNG"),
     ("webp", rb"RIFF....WEBP"),
@@ -39,15 +42,16 @@ _IMAGES = (
     ("gif", rb"GIF8"),
     # Its third to sixth bytes are the file's length: as letters they would mean half a gigabyte.
     ("bmp", rb"BM(?![ -~\s]{1,4}\Z|[ -~\s]{4})"),
-    ("avif", rb"....ftypavi[fs]"),
+    # Some call themselves a general HEIF file, and AVIF among what they are compatible with.
+    ("avif", rb"....ftyp(?:avi[fs]|m[is]f1....(?:....){0,15}?avi[fs])"),
     ("npy", rb"\x93NUMPY"),
+    ("heic", rb"....ftyp(?:hei|hev|mif|msf)"),
+    ("jxl", rb"\0\0\0\x0cJXL |\xff\x0a"),
 )
 _UNSUPPORTED = (
     ("Photoshop", rb"8BPS", _FIRST_LAYER),
     ("JPEG 2000", rb"\0\0\0\x0cjP  |\xff\x4f\xff\x51", _MAGICK),
-    ("JPEG XL", rb"\0\0\0\x0cJXL |\xff\x0a", "convert it, for example: djxl FILE FILE.png"),
     ("JPEG XR", rb"II\xbc", _MAGICK),
-    ("HEIC", rb"....ftyp(?:hei|hev|mif|msf)", "convert it, for example: heif-dec FILE FILE.png"),
     ("big-endian BigTIFF", rb"MM\0\+", _BIG_TIFF),
     ("OpenEXR", rb"v/1\x01", _MAGICK),
     ("Radiance", rb"#\?R(?:ADIANCE|GBE)\n", _MAGICK),
@@ -69,7 +73,6 @@ _UNSUPPORTED = (
     ("Windows metafile", rb"\xd7\xcd\xc6\x9a\0\0|\x01\0\0\0.{36} EMF", _MAGICK),
     ("PostScript", rb"%!PS|\xc5\xd0\xd3\xc6", _MAGICK),
     ("camera raw", rb"II\*\0....CR\x02|....ftypcrx |FUJIFILMCCD-RAW|II(?:RO|RS|U\0)|FOVb", _RAW),
-    ("DICOM", rb".{128}DICM", _DICOM),
     ("XPM", rb"/\* XPM \*/", _MAGICK),
     ("XBM", rb"\s*#define\s+\S+_width\s+\d", _MAGICK),
     (
@@ -117,6 +120,7 @@ _SOUNDS = (
 )
 _OTHER = (
     ("PDF", rb"%PDF-"),
+    ("DICOM directory", rb".{128}DICM"),
     ("video", rb"....ftyp|\x1a\x45\xdf\xa3|RIFF....AVI |\0\0\x01[\xb3\xba]|FLV\x01|OggS"),
     ("Thumbs.db or an old Office document", rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
     (".DS_Store", rb"\0\0\0\x01Bud1"),

@@ -126,7 +126,8 @@ class PreparedImage:
     width: int
     channels: int
     source_format: str
-    """`jpeg`, `png`, `webp`, `tiff`, `bmp`, `gif`, `avif`, `npy`, `wav` or `flac`, by content."""
+    """`jpeg`, `png`, `webp`, `tiff`, `bmp`, `gif`, `avif`, `heic`, `jxl`, `dicom`, `npy`, `wav` or
+    `flac`, by content."""
     source_height: int
     """From the file's header, before orientation."""
     source_width: int
@@ -136,11 +137,13 @@ class PreparedImage:
     """What was unusual: `frames:<n>` (the first was used; of a PNG the one that viewers of still
     images show), `icc` (profile converted), `icc_broken`, `exif_broken`, `xmp_orientation:<n>` and
     `raw_exif_orientation:<n>` (a turn that only XMP or ImageMagick's text names, not applied, as
-    browsers do not), `alpha`, `16bit`, `cmyk`, `arithmetic`, `extra_bytes` (a JPEG that goes on
-    where its pixels have ended: a camera's habit, or damage), `missing_scans` (a progressive JPEG
-    without its last details), `icc_unused` (a profile that was not applied: values are kept as
-    they are), `float64` (rounded to float32), `gray` and `color` (stored as the other). Of a sound:
-    `cut` and `padded`, to `duration_s`; `silent`."""
+    browsers do not), `alpha`, `16bit`, `10bit` and `12bit` (of which 8 are kept), `window` (of a
+    DICOM file, applied), `white_is_zero` (a DICOM file's lowest value, kept as it is), `cmyk`,
+    `arithmetic`, `extra_bytes` (a JPEG that goes on where its pixels have ended: a camera's habit,
+    or damage), `missing_scans` (a progressive JPEG without its last details), `icc_unused` (a
+    profile that was not applied: values are kept as they are), `float64` (rounded to float32),
+    `gray` and `color` (stored as the other). Of a sound: `cut` and `padded`, to `duration_s`;
+    `silent`."""
 
 
 def prepare_image(

@@ -12,11 +12,15 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from image_pipeline.components.images.by_extras import ENDINGS as EXTRA_ENDINGS
 from image_pipeline.components.sources.file_names import SPLIT_NAMES
 from image_pipeline.components.sources.pairs import match_template
 
 ENDINGS = frozenset(
-    (".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".bmp", ".gif", ".avif", ".jpe", ".jfif")
+    (
+        *(".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".bmp", ".gif", ".avif", ".jpe"),
+        *(".jfif", *EXTRA_ENDINGS),
+    )
 )
 """What ingest decodes, by the endings that people give it."""
 _ENDINGS = tuple(ENDINGS)

@@ -11,10 +11,13 @@ import pyarrow.compute as pc
 
 from image_pipeline.components.dataset.index_file import scan_index
 
-TIFF, AVIF, ANIMATION, FLAC = "TIFF", "AVIF", "animated WebP", "FLAC"
+ANIMATION, FLAC = "animated WebP", "FLAC"
 PROFILE = "colour profile"
-NOT_SERVED = (TIFF, AVIF, ANIMATION, FLAC)
-_FORMATS = {"tiff": TIFF, "avif": AVIF, "flac": FLAC}
+_FORMATS = {
+    **{"tiff": "TIFF", "avif": "AVIF", "heic": "HEIC", "jxl": "JPEG XL", "dicom": "DICOM"},
+    "flac": FLAC,
+}
+NOT_SERVED = (*_FORMATS.values(), ANIMATION)
 
 
 def count_unserved(examples_dir: str) -> dict[str, int]:

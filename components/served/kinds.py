@@ -4,11 +4,14 @@ import tensorflow as tf
 
 from image_pipeline.components.images.bad_image import CORRUPT, EMPTY, NOT_AN_IMAGE, UNSUPPORTED
 
-# No file that is served is shorter than its signature.
-_SIGNATURE_BYTES = 12
-# NumPy, TIFF, big TIFF, Photoshop, JPEG 2000, JPEG XL, OpenEXR.
+# As many as a DICOM file's takes. No file that is served is shorter than its own.
+_SIGNATURE_BYTES = 132
+# NumPy, TIFF, big TIFF, Photoshop, JPEG 2000, OpenEXR, JPEG XL.
 _NPY = b"\x93NUMPY"
-_UNSERVED = (_NPY, b"II*\0", b"MM\0*", b"II+\0", b"MM\0+", b"8BPS", b"\xff\x4f\xff\x51", b"v/1\x01")
+_UNSERVED = (
+    *(_NPY, b"II*\0", b"MM\0*", b"II+\0", b"MM\0+", b"8BPS", b"\xff\x4f\xff\x51", b"v/1\x01"),
+    b"\xff\x0a",
+)
 _UNSERVED_SOUNDS = (b"fLaC", b"ID3", b"OggS")
 _UNSERVED_BOXES = (b"jP  ", b"JXL ", b"ftyp")  # at byte 4: JPEG 2000, JPEG XL, AVIF and HEIC
 
@@ -60,6 +63,7 @@ def explain_unserved(files: tf.Tensor, with_sounds: bool = False) -> tf.Tensor:
     other = tf.reduce_any(
         [_starts(files, each) for each in _UNSERVED]
         + [_has(files, 4, each) for each in _UNSERVED_BOXES]
+        + [_has(files, 128, b"DICM")]
         + [_starts(files, each) & with_sounds for each in _UNSERVED_SOUNDS],
         axis=0,
     )

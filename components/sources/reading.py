@@ -28,7 +28,7 @@ IMAGE_ENDINGS = frozenset(
         *(".jpf", ".svg", ".svgz", ".psd", ".psb", ".exr", ".hdr", ".tga", ".ico", ".cur"),
         *(".ppm", ".pgm", ".pbm", ".pnm", ".pam", ".pfm", ".pcx", ".xbm", ".xpm", ".dds", ".eps"),
         *(".npy", ".dcm", ".fits", ".fit", ".nef", ".cr2", ".cr3", ".arw", ".dng", ".raf", ".orf"),
-        ".rw2",
+        *(".rw2", ".hif"),
     )
 )
 # Endings of other files, for content that says nothing: a table in Latin-1, a video, an array.

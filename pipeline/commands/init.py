@@ -209,7 +209,7 @@ def _check_guess(images_dir: str, layout: Any, source: Any, sizes: Any) -> None:
         links = (
             f" {outside:,} links lead out of it: --follow-links follows them." if outside else ""
         )
-        unread = f" that is read ({say_unread(layout)}): convert them to JPEG or PNG"
+        unread = f" that is read; {say_unread(layout)}"
         raise UserError(
             f"{images_dir!r} must hold images, but none of its {found:,} files is one"
             f"{unread if layout.unread else ''}.{links}"

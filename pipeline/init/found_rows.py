@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from image_pipeline.components.ingest.forecast import Forecast
 from image_pipeline.components.labels.class_names import find_slips
-from image_pipeline.init.layout import Layout
+from image_pipeline.init.layout import Layout, list_missing
 from image_pipeline.init.mask_levels import describe_levels
 from image_pipeline.init.sizes import Shapes, Sizes, guess_view
 from image_pipeline.init.starter import describe_labels
@@ -37,7 +37,7 @@ def found_rows(layout: Layout, sizes: Sizes, copies: float | None) -> list[tuple
     elif layout.others:
         rows.append(("other files", f"{layout.others:,}, to be skipped or quarantined"))
     if layout.unread:
-        rows.append(("not read", f"{say_unread(layout)}: convert them to JPEG or PNG"))
+        rows.append(("not read", say_unread(layout)))
     rows += _label_rows(layout, kind)
     if layout.root_dir:
         rows.append(("paths start from", f"{layout.root_dir}, seen from the table's folder"))
@@ -82,8 +82,15 @@ def forecast_rows(forecast: Forecast, emptied: Sequence[str]) -> list[tuple[str,
 
 
 def say_unread(layout: Layout) -> str:
-    """How many images of which endings are not read."""
-    return ", ".join(f"{count:,} {ending}" for ending, count in layout.unread.items())
+    """How many images of which endings are not read, and what to do."""
+    counted = ", ".join(f"{count:,} {ending}" for ending, count in layout.unread.items())
+    missing = list_missing(layout.unread)
+    if not missing:
+        return f"{counted}: convert them to JPEG or PNG"
+    extras = ",".join(sorted(set(missing.values())))
+    install = f"pip install 'image-pipeline[{extras}]' to read {', '.join(missing)}"
+    others = "" if len(missing) == len(layout.unread) else "; convert the others to JPEG or PNG"
+    return f"{counted}: {install}{others}"
 
 
 def _shape_rows(shapes: Shapes | None) -> list[tuple[str, str]]:

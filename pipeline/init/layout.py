@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from image_pipeline.components.extras import find_missing
+from image_pipeline.components.images.by_extras import ENDINGS as EXTRA_ENDINGS
 from image_pipeline.components.ingest.counted_folders import Tally, list_images_of
 from image_pipeline.components.ingest.folder_meaning import (
     NO_CLASSES,
@@ -22,6 +24,12 @@ from image_pipeline.components.sources.references import ImageRef
 
 _READ_ENDINGS = ENDINGS | {".apng", ".dib", ".mpo", ".npy"}
 _UNREAD_ENDINGS = IMAGE_ENDINGS - _READ_ENDINGS
+
+
+def list_missing(endings: Iterable[str]) -> dict[str, str]:
+    """Which of these endings an extra reads that is not installed, and the extra."""
+    extras = {each: EXTRA_ENDINGS[each] for each in endings if each in EXTRA_ENDINGS}
+    return {each: extra for each, extra in extras.items() if find_missing(extra, "")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,8 +61,8 @@ class Layout:
       video: for `ingest.video`, if the images are videos.
       generator: for `ingest.generator`, if one makes the images. Then all numbers are those of its
         first items: nobody knows how many there are.
-      unread: of the other files, those named as images that are not read, such as .heic: how many
-        have which ending.
+      unread: files named as images that are not read, such as .svg, or .heic without the extra that
+        reads it: how many have which ending.
       said: what was inferred of what folders mean, a sentence each.
     """
 
@@ -146,7 +154,8 @@ def find_said(refs: Iterable[ImageRef]) -> Layout | None:
 
 def _count_unread(paths: Iterable[str]) -> dict[str, int]:
     endings = collections.Counter(map(_ending, paths))
-    return {each: endings[each] for each in sorted(endings) if each in _UNREAD_ENDINGS}
+    unread = _UNREAD_ENDINGS | list_missing(endings).keys()
+    return {each: endings[each] for each in sorted(endings) if each in unread}
 
 
 def _ending(path: str) -> str:

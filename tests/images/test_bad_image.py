@@ -62,7 +62,8 @@ NAMES = [
     *("tiff_premultiplied", "jpeg_progressive", "jpeg_12_bit", "text", "jpeg_xmp_orientation"),
     *("png_raw_profile", "png_late_orientation_6", "tiff_gray_16_bit", "png_no_end"),
     *("tiff_float", "tiff_gray_alpha_planes", "jpeg_hole", "jpeg_progressive_hole"),
-    *("npy", "npy_bool"),
+    *("npy", "npy_bool", "heic", "heic_cut", "jxl_alpha", "jxl_jpeg", "dicom_window"),
+    *("dicom_tables", "dicom_jpeg"),
 ]
 TABLES = rgb_profile(ADOBE_RGB, [table_curve(1.8)] * 3)
 FILES = [zoo.ZOO[name].data for name in NAMES] + [zoo.save_jpeg(icc_profile=TABLES)]

@@ -75,7 +75,6 @@ UNSUPPORTED = {
     "jp2": (save("JPEG2000"), "JPEG 2000"),
     "j2k": (save("JPEG2000", no_jp2=True), "JPEG 2000"),
     "svg": (zoo.ZOO["svg"].data, "SVG"),
-    "heic": (zoo.ZOO["heic"].data, "HEIC"),
     "bigtiff": (save_tiff(bigtiff=True, byteorder=">"), "big-endian BigTIFF"),
     "pcx": (save("PCX"), "PCX"),
     "sgi": (save("SGI"), "SGI"),
@@ -84,7 +83,6 @@ UNSUPPORTED = {
     "eps": (save("EPS"), "PostScript"),
     "xbm": (save("XBM", "1"), "XBM"),
     "canon": (b"II*\0\x10\0\0\0CR\x02\0", "camera raw"),
-    "dicom": (bytes(128) + b"DICM", "DICOM"),
 }
 ARCHIVES = {
     "zip": save_zip(),
@@ -112,6 +110,7 @@ OTHERS = {
     "video": zoo.ZOO["mp4"].data,
     ".DS_Store": b"\0\0\0\x01Bud1\0\0\x10\0",
     "Thumbs.db or an old Office document": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504),
+    "DICOM directory": bytes(128) + b"DICM\2\0\2\0UI\x1a\x001.2.840.10008.1.3.10\0",
     "empty": b"",
     "unknown": bytes(5000),
 }

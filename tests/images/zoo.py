@@ -13,7 +13,12 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 import tifffile
+from imagecodecs import jpegxl_encode_jpeg
 from PIL import Image, ImageCms, PngImagePlugin, features
+from pydicom.encaps import encapsulate
+from pydicom.uid import JPEGBaseline8Bit
+
+from tests.images.extra_files import make_table, save_dicom, save_heic, save_jxl
 
 WRITTEN = "written"
 _COLORS = ((200, 40, 30), (30, 180, 60), (20, 60, 210), (230, 220, 90))
@@ -515,7 +520,74 @@ def _other_files() -> dict[str, ZooFile]:
     if features.check("avif"):
         avif = save(PATTERN, "AVIF", quality=95, subsampling="4:4:4")
         files["avif"] = ZooFile(avif, WRITTEN, PATTERN, 12, "avif")
-    return files
+    by_extras = {
+        "heic": ZooFile(save_heic(PATTERN), WRITTEN, PATTERN, 0, "heic"),
+        "heic_turned": ZooFile(
+            save_heic(store_rotated(6), exif=make_exif(6)), WRITTEN, PATTERN, 0, "heic"
+        ),
+        "heic_10_bit": ZooFile(
+            save_heic(PATTERN.astype(np.uint16) * 257), WRITTEN, PATTERN, 0, "heic", ("10bit",)
+        ),
+        "heic_alpha": ZooFile(save_heic(alpha), WRITTEN, laid, 0, "heic", ("alpha",)),
+        "heic_cut": ZooFile(save_heic(PATTERN)[:-20], "truncated"),
+        "heic_zeros": ZooFile(save_heic(NOISE)[:-200] + bytes(200), "truncated"),
+        "jxl": ZooFile(save_jxl(PATTERN), WRITTEN, PATTERN, 0, "jxl"),
+        "jxl_gray": ZooFile(save_jxl(GRAY), WRITTEN, GRAY_RGB, 0, "jxl"),
+        "jxl_alpha": ZooFile(save_jxl(alpha), WRITTEN, laid, 0, "jxl", ("alpha",)),
+        "jxl_lossy": ZooFile(save_jxl(GRAY_RGB, lossless=False), WRITTEN, GRAY_RGB, 30, "jxl"),
+        "jxl_jpeg": ZooFile(
+            jpegxl_encode_jpeg(
+                save_jpeg(store_rotated(6), exif=make_exif(6), icc_profile=swapped_profile())
+            ),
+            WRITTEN,
+            PATTERN[:, :, ::-1],
+            3,
+            "jxl",
+            ("icc",),
+        ),
+        "jxl_cut": ZooFile(save_jxl(NOISE)[:-1], "truncated"),
+        "jxl_linear": ZooFile(save_jxl(PATTERN.astype(np.uint16)), "unsupported"),
+        "jxl_floats": ZooFile(save_jxl(PATTERN.astype(np.float32)), "unsupported"),
+        "jxl_frames": ZooFile(save_jxl(np.stack([PATTERN, PATTERN])), "unsupported"),
+        "dicom": ZooFile(save_dicom(PATTERN), WRITTEN, PATTERN, 0, "dicom"),
+        "dicom_gray": ZooFile(save_dicom(GRAY), WRITTEN, GRAY_RGB, 0, "dicom"),
+        "dicom_window": ZooFile(
+            save_dicom(
+                GRAY.astype(np.int16) * 4 - 500,
+                **{"RescaleSlope": 0.25, "RescaleIntercept": 125},
+                **{"WindowCenter": 128, "WindowWidth": 256},
+            ),
+            WRITTEN,
+            GRAY_RGB,
+            0,
+            "dicom",
+            ("window",),
+        ),
+        "dicom_16_bit": ZooFile(
+            save_dicom(GRAY.astype(np.uint16) * 257), WRITTEN, GRAY_RGB, 0, "dicom", ("16bit",)
+        ),
+        "dicom_tables": ZooFile(
+            save_dicom(
+                255 - GRAY,
+                ModalityLUTSequence=[make_table(0, [*range(255, -1, -1)], 8)],
+                VOILUTSequence=[make_table(0, [*range(256)], 8)],
+            ),
+            WRITTEN,
+            GRAY_RGB,
+            0,
+            "dicom",
+            ("window",),
+        ),
+        "dicom_jpeg": ZooFile(
+            save_dicom(GRAY, JPEGBaseline8Bit, PixelData=encapsulate([save_jpeg(GRAY)])),
+            WRITTEN,
+            GRAY_RGB,
+            3,
+            "dicom",
+        ),
+        "dicom_cut": ZooFile(save_dicom(PATTERN)[:-1], "truncated"),
+    }
+    return files | by_extras
 
 
 def _npy_files() -> dict[str, ZooFile]:
@@ -560,7 +632,6 @@ def _other_kinds() -> dict[str, ZooFile]:
         "zip": ZooFile(b"PK\3\4\x14\0\0\0" + bytes(40), "archive"),
         "photoshop": ZooFile(b"8BPS\0\1" + bytes(40), "unsupported"),
         "svg": ZooFile(b'<?xml version="1.0"?>\n<svg width="9" height="9"/>', "unsupported"),
-        "heic": ZooFile(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "unsupported"),
         "jpeg_2000": ZooFile(save(PATTERN, "JPEG2000"), "unsupported"),
         "ppm": ZooFile(save(PATTERN, "PPM"), "unsupported"),
         "tga": ZooFile(save(PATTERN, "TGA"), "unsupported"),

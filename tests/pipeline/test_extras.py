@@ -8,9 +8,11 @@ import tomllib
 
 import pytest
 
+from image_pipeline.components.dataset.lists import Quarantined, read_list
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.extras import need
 from tests.drawings import write_folder
+from tests.images import zoo
 
 pytestmark = pytest.mark.e2e
 
@@ -18,7 +20,8 @@ pytestmark = pytest.mark.e2e
 ABSENT = """\
 import sys
 for name in ("h5py", "zarr", "numcodecs", "av", "soundfile", "pycocotools",
-             "tfx", "kfp", "kfp_server_api", "kubernetes", "ml_metadata",
+             "pillow_heif", "imagecodecs", "pydicom", "tfx", "kfp",
+             "kfp_server_api", "kubernetes", "ml_metadata",
              "tensorflow_data_validation", "tensorflow_model_analysis", "tensorflow_serving"):
     sys.modules[name] = None
 """
@@ -63,6 +66,8 @@ KINDS = {
     "video": ("video/a/clip.mp4", b"\0\0\0\x18ftyp", "Reading 'a/clip.mp4' needs PyAV"),
     "sound": ("sound/a/tone.flac", b"fLaC", "Reading FLAC files needs soundfile"),
 }
+# Images whose extra is missing are quarantined each, since what is beside them may be read.
+IMAGES = ("heic", "jxl", "dicom")
 INGEST = """\
 from image_pipeline.cli import main
 main()
@@ -109,11 +114,33 @@ def test_a_file_whose_parser_is_not_installed_says_how_to_install_it(extra, tmp_
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.wide
+def test_an_image_whose_decoder_is_not_installed_is_quarantined_and_says_how(tmp_path):
+    write_folder(tmp_path / "images", per_class=2)
+    for extra in IMAGES:
+        (tmp_path / "images" / f"1.{extra}").write_bytes(zoo.ZOO[extra].data)
+    allowed = ("--set", "ingest.max_bad_fraction=0.5", "--set", "ingest.label_pattern=null")
+    done = _run(
+        ABSENT + INGEST, tmp_path, "ingest", "--images", "images", "--output", "data", *allowed
+    )
+    assert done.returncode == 0, done.stderr
+    said = {line.path: line for line in read_list(str(tmp_path / "data"), Quarantined)}
+    assert sorted(said) == ["1.dicom", "1.heic", "1.jxl"]
+    for extra in IMAGES:
+        line = said[f"1.{extra}"]
+        assert line.reason == "unsupported"
+        assert f"pip install 'image-pipeline[{extra}]', or convert it" in line.message
+    done = _run(INGEST, tmp_path, "quarantine", "retry", "--output", "data", "--images", "images")
+    assert done.returncode == 0, done.stderr
+    assert read_list(str(tmp_path / "data"), Quarantined) == []
+
+
 def test_the_parsers_of_other_files_are_not_even_imported_for_jpegs(tmp_path):
     write_folder(tmp_path / "images", per_class=2)
     look = """\
 import atexit, sys
-names = {"h5py", "zarr", "numcodecs", "av", "soundfile", "pycocotools"}
+names = {"h5py", "zarr", "numcodecs", "av", "soundfile", "pycocotools", "pillow_heif"}
+names |= {"imagecodecs", "pydicom"}
 atexit.register(lambda: print("imported:", sorted(names & sys.modules.keys())))
 """
     done = _run(look + INGEST, tmp_path, "ingest", "--images", "images", "--output", "data")
@@ -124,12 +151,12 @@ atexit.register(lambda: print("imported:", sorted(names & sys.modules.keys())))
 def test_the_extras_in_pyproject_are_those_that_messages_name():
     text = (pathlib.Path(__file__).parents[2] / "pyproject.toml").read_text()
     extras = tomllib.loads(text)["project"]["optional-dependencies"]
-    named = {*KINDS, "tfx"}
+    named = {*KINDS, *IMAGES, "tfx"}
     assert extras.keys() == named | {"all", "dev", "notebooks"}
     assert extras["all"] == [f"image-pipeline[{','.join(sorted(named))}]"]
 
 
-@pytest.mark.parametrize("extra", [*KINDS, "tfx"])
+@pytest.mark.parametrize("extra", [*KINDS, *IMAGES, "tfx"])
 def test_nothing_is_refused_where_all_is_installed(extra):
     need(extra, "This")
 

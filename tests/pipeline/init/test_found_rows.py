@@ -1,4 +1,5 @@
 import io
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -68,9 +69,11 @@ def test_classes_of_few_images_are_named(photos):
     assert "hard to learn     1 class of fewer than 10" in shown
 
 
-def test_images_that_are_not_read_are_named(photos):
+def test_images_that_are_not_read_are_named(photos, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pillow_heif", None)
     for name in ("1.HEIC", "2.heic", "3.svg", "notes.txt"):
         (photos / "cat" / name).write_text("x")
     shown, _ = _init(photos, "--yes", "--max-bad-fraction", "0.5")
-    assert "other files       4, to be skipped or quarantined\n" in shown
-    assert "not read          2 .heic, 1 .svg: convert them to JPEG or PNG\n" in shown
+    assert "other files       2, to be skipped or quarantined\n" in shown
+    install = "pip install 'image-pipeline[heic]' to read .heic; convert the others to JPEG or PNG"
+    assert f"not read          2 .heic, 1 .svg: {install}\n" in shown

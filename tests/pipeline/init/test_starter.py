@@ -1,6 +1,7 @@
 """`image-pipeline init`: what it writes is read, and ingests the folder that it was written for."""
 
 import io
+import sys
 
 import numpy as np
 import pytest
@@ -254,7 +255,7 @@ def test_two_levels_and_colours_get_names(tmp_path):
         assert (summary["written"], summary["quarantined"]) == (12, 0)
 
 
-def test_what_cannot_be_started_with_is_explained(tmp_path):
+def test_what_cannot_be_started_with_is_explained(tmp_path, monkeypatch):
     for scene in ("first", "second"):  # Masks of each are called otherwise.
         for name in ("images/1.png", f"masks/1_{scene}.png"):
             path = tmp_path / "pairs" / scene / name
@@ -267,7 +268,9 @@ def test_what_cannot_be_started_with_is_explained(tmp_path):
     with pytest.raises(UserError, match="must hold images, but none of its 1 files is one"):
         _init(tmp_path / "text", "--output", tmp_path / "c.yaml", "--yes")
     (tmp_path / "text" / "b.HEIC").write_text("x")
-    with pytest.raises(UserError, match=r"its 2 files is one that is read \(1 \.heic\): convert"):
+    monkeypatch.setitem(sys.modules, "pillow_heif", None)
+    install = r"1 \.heic: pip install 'image-pipeline\[heic\]' to read \.heic\."
+    with pytest.raises(UserError, match=rf"its 2 files is one that is read; {install}"):
         _init(tmp_path / "text", "--output", tmp_path / "c.yaml", "--yes")
     (tmp_path / "c.yaml").write_text("mine")
     with pytest.raises(UserError, match="exists; choose another --output"):
