@@ -40,8 +40,8 @@ BATCH_SIZE = 64
 
 def run_ingest_here(folder: pathlib.Path) -> Callable[[], int]:
     """Prepares the ingest of the folder's photos."""
-    from image_pipeline.components.ingest.options import IngestOptions
     from image_pipeline.components.ingest.run import run_ingest
+    from image_pipeline.components.meaning.options import IngestOptions
 
     options = IngestOptions.model_validate(
         {

@@ -33,8 +33,8 @@ from bench.folders import photos
 from bench.raw import add_json_argument, write_raw
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.threads import usable_cores
 
 SIZE_PX, QUALITY = 256, 90

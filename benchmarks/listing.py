@@ -15,8 +15,8 @@ from collections.abc import Iterator
 import psutil
 
 from image_pipeline.components.ingest.listed import keep_listing
-from image_pipeline.components.ingest.listing import list_images
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.listing import list_images
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.run.used_memory import watch_memory
 

@@ -32,8 +32,8 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from image_pipeline.components import files
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.threads import map_in_order, usable_cores
 from tests.object_store.store import Store, run_store, use_store
 

@@ -15,9 +15,9 @@ import numpy as np
 import psutil
 import pyarrow as pa
 
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.partition import plan_shards
 from image_pipeline.components.ingest.prepared_rows import ROW_SCHEMA, PreparedChunk
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.run.used_memory import watch_memory
 
 ROWS_A_CHUNK = 10_000

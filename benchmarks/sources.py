@@ -38,9 +38,9 @@ from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.dataset import record, tfrecord
 from image_pipeline.components.dataset.index_file import scan_index
 from image_pipeline.components.images.decode import decode_image
-from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.meaning.complete_options import complete_options
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.folder import list_images
 
 Files = Mapping[str, bytes]

@@ -62,8 +62,8 @@ class Cost:
 
 def run_ingest_way(images_dir: str, data_dir: str) -> int:
     """Ingests the photos; returns how many records there are."""
-    from image_pipeline.components.ingest.options import IngestOptions
     from image_pipeline.components.ingest.run import run_ingest
+    from image_pipeline.components.meaning.options import IngestOptions
 
     options = IngestOptions.model_validate(INGEST)
     work_dir = f"{data_dir}/.work"

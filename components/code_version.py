@@ -11,7 +11,7 @@ SOURCES = ("archives", "arrays", "generators", "record_files", "sources", "table
 """Where images come from."""
 _OTHERS = (
     *("augment", "beam", "dataset", "evaluation", "feeding", "images", "inference"),
-    *("ingest", "labels", "models", "order", "served", "stores", "tasks", "training"),
+    *("ingest", "labels", "meaning", "models", "order", "served", "stores", "tasks", "training"),
     *("transform", "views"),
 )
 ROOMS = tuple(sorted((*SOURCES, *_OTHERS)))

@@ -11,8 +11,8 @@ from image_pipeline.components.augment.options import check_steps
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.inference.options import InferenceOptions
-from image_pipeline.components.ingest.options import IngestOptions, SpanOptions
 from image_pipeline.components.labels.kinds import BOXES, CLASSES, MASKS
+from image_pipeline.components.meaning.options import IngestOptions, SpanOptions
 from image_pipeline.components.messages import show, suggest
 from image_pipeline.components.models.names import Head, refuse_model
 from image_pipeline.components.models.options import TrainingOptions

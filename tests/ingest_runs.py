@@ -13,10 +13,10 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.ingest.shards import write_shard
+from image_pipeline.components.meaning.complete_options import complete_options
+from image_pipeline.components.meaning.options import IngestOptions
 
 OPTIONS = {"prepare": {"encoding": "png"}, "splits": {"train": 0.7, "eval": 0.3}, "shards": 2}
 

@@ -16,7 +16,7 @@ OURS = "image_pipeline.components."
 # Each room of `components/` imports from its root, and from rooms that stand before it here.
 ROOMS = (
     *("stores", "dataset", "images", "views", "beam", "augment", "labels", "sources", "archives"),
-    *("arrays", "record_files", "tables", "generators", "order", "served"),
+    *("arrays", "record_files", "tables", "generators", "order", "served", "meaning"),
     *("ingest", "feeding", "transform", "models", "tasks", "training", "evaluation"),
     "inference",
 )

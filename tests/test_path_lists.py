@@ -4,7 +4,7 @@ import pydantic
 import pytest
 
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.path_lists import parse_paths
 
 pytestmark = pytest.mark.unit

@@ -6,8 +6,8 @@ import pytest
 
 from image_pipeline.components import progress
 from image_pipeline.components.ingest.listed import list_chunks, read_chunk
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.prepare import prepare_chunk
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.progress import Progress
 from tests.drawings import write_folder
 

@@ -39,8 +39,8 @@ def run_job(job: str, source: str, output: str, beam_args: Sequence[str]) -> Non
     import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    from image_pipeline.components.ingest.options import IngestOptions
     from image_pipeline.components.ingest.run import run_ingest
+    from image_pipeline.components.meaning.options import IngestOptions
     from image_pipeline.components.transform.options import TransformOptions
     from image_pipeline.components.transform.run import run_analysis
     from image_pipeline.components.views.options import ViewOptions

@@ -116,8 +116,8 @@ def _class_name(entry: Any) -> str:
 
 
 def _ingest(images: pathlib.Path, folder: pathlib.Path, name: str) -> None:
-    from image_pipeline.components.ingest.options import IngestOptions
     from image_pipeline.components.ingest.run import run_ingest
+    from image_pipeline.components.meaning.options import IngestOptions
 
     options = IngestOptions.model_validate(
         {

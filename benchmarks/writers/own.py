@@ -10,8 +10,8 @@ from writers.pooled import cores, run_pooled
 
 def write_ours(photos: str, target: str) -> None:
     """The shipped ingest: checks, hashes, splits, order, index and manifest, too."""
-    from image_pipeline.components.ingest.options import IngestOptions
     from image_pipeline.components.ingest.run import run_ingest
+    from image_pipeline.components.meaning.options import IngestOptions
 
     options = IngestOptions(label_pattern=None, duplicates="keep_all", max_bad_fraction=1)
     run_ingest(photos, f"{target}/records", f"{target}/.work", options, _make_pipeline)

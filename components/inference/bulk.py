@@ -5,8 +5,8 @@ from image_pipeline.components.inference.exported import ExportedModel
 from image_pipeline.components.inference.masks import MaskFolder
 from image_pipeline.components.inference.options import InferenceOptions
 from image_pipeline.components.inference.predict import predict
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.json_text import to_json
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.tasks.signatures import MASK_BYTES
 
 PREDICTIONS, MASKS = "predictions.jsonl", "masks"

@@ -18,7 +18,7 @@ from image_pipeline.components.code_version import code_version
 from image_pipeline.components.inference.bulk import write_predictions
 from image_pipeline.components.inference.named_images import fingerprint_images
 from image_pipeline.components.inference.options import InferenceOptions, options_for_others
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 
 
 class ImagePredictorExecutor(base_executor.BaseExecutor):

@@ -14,8 +14,8 @@ from image_pipeline.components.images.bad_image import (
 )
 from image_pipeline.components.images.header import open_image, read_size
 from image_pipeline.components.images.jpeg import MANY_SCANS, has_many_scans
-from image_pipeline.components.ingest.open_source import open_complete
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.open_source import open_complete
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.file_names import WILD, find_matching
 from image_pipeline.components.sources.folder import FOLDER, Folder, locate
 from image_pipeline.components.sources.reading import MISSING_FILE, SkippedFile, try_read

@@ -2,7 +2,7 @@
 
 import pydantic
 
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.options import Options
 
 

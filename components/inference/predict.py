@@ -8,7 +8,7 @@ from image_pipeline.components.images.prepare import PrepareOptions, prepare_ima
 from image_pipeline.components.inference.exported import ExportedModel, Row
 from image_pipeline.components.inference.named_images import NamedImage, no_files, read_images
 from image_pipeline.components.inference.predictions import Prediction, describe_row
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.reading import SkippedFile
 from image_pipeline.components.tasks.signatures import ERROR, VALID
 

@@ -26,8 +26,8 @@ from image_pipeline.components.dataset.lists import (
     write_list,
 )
 from image_pipeline.components.dataset.manifest import Books
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.plan import NOWHERE, Placement, Sources
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.threads import call_together
 
 BOOKS = "books.json"

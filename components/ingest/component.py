@@ -22,9 +22,9 @@ from image_pipeline.components.dataset.complete import find_complete
 from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.dataset.pointer import make_pointer, write_pointer
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.listing import list_images, offer, take
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.meaning.listing import list_images, offer, take
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.span_pattern import LATEST, SpanFolder, choose_span, has_span
 
 # Names the images' folder or pattern and the options: `span_resolver` mixes spans of one name only.
@@ -210,7 +210,7 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
                 span=span,
                 work_root=work_root,
                 data_root=data_root,
-                code_version=code_version("images", "ingest", *SOURCES),
+                code_version=code_version("images", "ingest", "meaning", *SOURCES),
                 examples=channel_utils.as_channel([standard_artifacts.Examples()]),
             )
         )

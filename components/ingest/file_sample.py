@@ -9,8 +9,8 @@ import dataclasses
 import random
 from collections.abc import Iterable
 
-from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.path_patterns import label_of, split_of
+from image_pipeline.components.meaning.options import IngestOptions
+from image_pipeline.components.meaning.path_patterns import label_of, split_of
 from image_pipeline.components.sources.references import ImageRef
 
 

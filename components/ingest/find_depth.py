@@ -21,11 +21,11 @@ from image_pipeline.components.images.png import SIGNATURE
 from image_pipeline.components.images.tiff import read_tiff_layout
 from image_pipeline.components.ingest.fence import check_run
 from image_pipeline.components.ingest.listed import ListedChunk, count_listed, read_chunk
-from image_pipeline.components.ingest.open_source import open_source
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.prepare import map_read, name_chunk
 from image_pipeline.components.ingest.prepare_source import Read, prepare_data
 from image_pipeline.components.ingest.sealed import read_sealed, write_sealed
+from image_pipeline.components.meaning.open_source import open_source
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.references import ImageRef, Source
 from image_pipeline.components.sources.source_kinds import check_unchanged
 

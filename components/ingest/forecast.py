@@ -21,12 +21,12 @@ from image_pipeline.components.images.prepare import Encoding
 from image_pipeline.components.ingest.file_sample import Census, Sampled, draw_sample, take_census
 from image_pipeline.components.ingest.find_depth import complete_depth, count_levels
 from image_pipeline.components.ingest.framed_records import record_values
-from image_pipeline.components.ingest.listing import list_images
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.places import count_shards
 from image_pipeline.components.ingest.plan import memory_to_plan
 from image_pipeline.components.ingest.prepare import count_threads
 from image_pipeline.components.ingest.prepare_source import prepare_source
+from image_pipeline.components.meaning.listing import list_images
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.references import ImageRef, Source
 from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.threads import map_in_order

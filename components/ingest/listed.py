@@ -14,8 +14,8 @@ from typing import Any
 
 from image_pipeline.components import files, progress
 from image_pipeline.components.ingest.fence import check_run
-from image_pipeline.components.ingest.listing import Listing, list_images
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.listing import Listing, list_images
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.references import Chunk
 from image_pipeline.components.threads import map_in_order
 

@@ -32,9 +32,9 @@ from image_pipeline.components.dataset.paths import (
 )
 from image_pipeline.components.ingest.books import BOOKS, find_books
 from image_pipeline.components.ingest.fence import check_run
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.partition import ShardTask
 from image_pipeline.components.ingest.shards import WrittenShard, read_index
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.threads import call_together, map_in_order
 
 _ALWAYS = (INDEX, QUARANTINE, DUPLICATES)

@@ -28,7 +28,6 @@ from image_pipeline.components.dataset.record import (
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.books import find_books, write_books
 from image_pipeline.components.ingest.fence import check_run
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.own_names import Names
 from image_pipeline.components.ingest.payloads import rows_path
 from image_pipeline.components.ingest.placed_rows import (
@@ -46,6 +45,7 @@ from image_pipeline.components.ingest.plan import (
 from image_pipeline.components.ingest.prepared_rows import PreparedChunk, read_chunk_rows, read_rows
 from image_pipeline.components.labels.kinds import CLASSES
 from image_pipeline.components.labels.masks import check_ids
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.threads import call_together, map_in_order
 
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.clusters import cluster_hashes, join_groups
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.places import count_shards, order_keys, shard_edges
 from image_pipeline.components.ingest.splits import assign_splits, follow_paths, stratify_splits
 from image_pipeline.components.labels.kinds import MASKS
+from image_pipeline.components.meaning.options import IngestOptions
 
 NOWHERE = -1
 

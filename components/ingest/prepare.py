@@ -19,8 +19,6 @@ from image_pipeline.components.function_version import images_version
 from image_pipeline.components.generators.generator import open_generator
 from image_pipeline.components.ingest.fence import check_after
 from image_pipeline.components.ingest.listed import ListedChunk, read_chunk
-from image_pipeline.components.ingest.open_source import open_source
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.prepare_source import (
     Read,
     prepare_data,
@@ -36,6 +34,8 @@ from image_pipeline.components.ingest.prepared_rows import (
     name_parts,
     write_rows,
 )
+from image_pipeline.components.meaning.open_source import open_source
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.references import Chunk, ImageRef, Source, list_fields
 from image_pipeline.components.sources.source_kinds import check_unchanged, kind_of

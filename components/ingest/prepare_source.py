@@ -14,8 +14,12 @@ from image_pipeline.components.dataset.record import make_record_id
 from image_pipeline.components.images.depth import Levels
 from image_pipeline.components.images.mask_file import BAD_MASK, MASK_SIZE
 from image_pipeline.components.images.prepare import BadImage, PreparedImage, prepare_image
-from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.path_patterns import (
+from image_pipeline.components.ingest.perceptual import hash_image
+from image_pipeline.components.labels.boxes import BAD_BOX
+from image_pipeline.components.labels.kind import Fitted
+from image_pipeline.components.labels.kinds import MASKS
+from image_pipeline.components.meaning.options import IngestOptions
+from image_pipeline.components.meaning.path_patterns import (
     find_tags,
     further_of,
     group_of,
@@ -23,10 +27,6 @@ from image_pipeline.components.ingest.path_patterns import (
     label_of,
     split_of,
 )
-from image_pipeline.components.ingest.perceptual import hash_image
-from image_pipeline.components.labels.boxes import BAD_BOX
-from image_pipeline.components.labels.kind import Fitted
-from image_pipeline.components.labels.kinds import MASKS
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.pairs import match_template
 from image_pipeline.components.sources.reading import MISSING_FILE, SkippedFile, try_read_pair

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset.index_file import MASK_FIELDS
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.payloads import rows_path, write_payloads
 from image_pipeline.components.ingest.sealed import read_sealed, sum_file, write_sealed
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.references import Chunk
 
 _LOG = logging.getLogger(__name__)

@@ -23,8 +23,6 @@ from image_pipeline.components.dataset.manifest import has_manifest, read_manife
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators.generator import not_read_again
 from image_pipeline.components.ingest.fence import check_run
-from image_pipeline.components.ingest.open_source import open_source
-from image_pipeline.components.ingest.options import IngestOptions, flatten_options
 from image_pipeline.components.ingest.partition import read_answers
 from image_pipeline.components.ingest.prepare import prepare_chunk
 from image_pipeline.components.ingest.prepared_rows import (
@@ -34,6 +32,8 @@ from image_pipeline.components.ingest.prepared_rows import (
     sum_rows,
 )
 from image_pipeline.components.ingest.sealed import read_sealed, write_sealed
+from image_pipeline.components.meaning.open_source import open_source
+from image_pipeline.components.meaning.options import IngestOptions, flatten_options
 from image_pipeline.components.messages import show
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.references import ImageRef, Source, make_chunks

@@ -11,8 +11,6 @@ from image_pipeline.components.dataset.manifest import Manifest, read_whole_mani
 from image_pipeline.components.ingest.counts import check_finished, start_counts
 from image_pipeline.components.ingest.fence import hold_run
 from image_pipeline.components.ingest.listed import keep_listing
-from image_pipeline.components.ingest.listing import Listing, list_images
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.retry import (
     Retry,
     check_not_in_place,
@@ -23,6 +21,8 @@ from image_pipeline.components.ingest.retry import (
     read_marker,
 )
 from image_pipeline.components.ingest.transforms import IngestImages, UnpackDataSet, WriteDataSet
+from image_pipeline.components.meaning.listing import Listing, list_images
+from image_pipeline.components.meaning.options import IngestOptions
 
 
 def run_ingest(

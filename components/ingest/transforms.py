@@ -21,7 +21,6 @@ from image_pipeline.components.beam.flags import JobOptions
 from image_pipeline.components.ingest.counts import check_prepared, check_unpacked
 from image_pipeline.components.ingest.find_depth import add_up, count_chunk, find_depth
 from image_pipeline.components.ingest.listed import ListedChunk, list_chunks
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.output import start_output, write_manifest
 from image_pipeline.components.ingest.partition import ShardTask, plan_shards
 from image_pipeline.components.ingest.plan import memory_to_plan
@@ -30,6 +29,7 @@ from image_pipeline.components.ingest.prepared_rows import PreparedChunk
 from image_pipeline.components.ingest.retry import Retry, write_marker
 from image_pipeline.components.ingest.shards import WrittenShard, write_shard
 from image_pipeline.components.ingest.unpack import list_rows, list_shards, unpack_shard
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.threads import start
 
 

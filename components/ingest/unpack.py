@@ -30,9 +30,6 @@ from image_pipeline.components.dataset.tfrecord import CorruptRecord, read_recor
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.prepare import PreparedImage
 from image_pipeline.components.ingest.fence import check_run
-from image_pipeline.components.ingest.open_source import open_source
-from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.path_patterns import split_of
 from image_pipeline.components.ingest.payloads import payload_path, rows_path
 from image_pipeline.components.ingest.perceptual import hash_image
 from image_pipeline.components.ingest.prepare_source import columns_of
@@ -44,6 +41,9 @@ from image_pipeline.components.ingest.prepared_rows import (
     read_rows,
 )
 from image_pipeline.components.labels.kinds import BOXES
+from image_pipeline.components.meaning.open_source import open_source
+from image_pipeline.components.meaning.options import IngestOptions
+from image_pipeline.components.meaning.path_patterns import split_of
 from image_pipeline.components.sources.folder import listing_key
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.components.sources.source_kinds import kind_of

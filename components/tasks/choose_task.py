@@ -1,8 +1,8 @@
 """Which task a data set is for."""
 
 from image_pipeline.components.feeding.analysis import read_analysis
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.labels.kinds import CLASSES
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.classification import CLASSIFICATION
 from image_pipeline.components.tasks.detection import DETECTION

@@ -18,8 +18,8 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.random_access import decode
 from image_pipeline.components.images.kind import HEAD_BYTES, tell_kind
 from image_pipeline.components.images.prepare import BadImage, prepare_image
-from image_pipeline.components.ingest.open_source import open_source
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.open_source import open_source
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.folder import FOLDER, Folder
 from image_pipeline.components.sources.references import ImageRef, Source

@@ -48,7 +48,7 @@ def init(
     by some of the images, which it prepares on trial. Asks what cannot be known before it writes
     the file. Of a generator, runs the first items.
     """
-    from image_pipeline.components.ingest.options import IngestOptions
+    from image_pipeline.components.meaning.options import IngestOptions
     from image_pipeline.components.sources.span_pattern import check_one_source
     from image_pipeline.init.duplicates import estimate_duplicates
     from image_pipeline.init.found_rows import forecast_rows, found_rows
@@ -107,7 +107,7 @@ def _name_program() -> str:
 def _read(images_dir: str, given: Any, yes: bool) -> tuple[str, Any, Any, list[Any]]:
     """What is given, or the part of it that is meant: its name, layout, source and references."""
     from image_pipeline.components import files
-    from image_pipeline.components.ingest.folder_meaning import UnclearLayout
+    from image_pipeline.components.meaning.folder_meaning import UnclearLayout
     from image_pipeline.components.sources.source_kinds import kind_of
 
     if kind_of(images_dir).has_rows:
@@ -136,8 +136,8 @@ def _choose(unclear: Any) -> Any:
 def _read_folder(
     images_dir: str, given: Any, chosen: Any = None
 ) -> tuple[str, Any, Any, list[Any]]:
-    from image_pipeline.components.ingest.counted_folders import list_images_of
-    from image_pipeline.components.ingest.open_source import open_source
+    from image_pipeline.components.meaning.counted_folders import list_images_of
+    from image_pipeline.components.meaning.open_source import open_source
     from image_pipeline.init.layout import find_said, guess_layout, split_pairs
     from image_pipeline.init.listing import list_files
 
@@ -149,7 +149,7 @@ def _read_folder(
         images = list_images_of(paths)
         own = [refs[path] for path in images if not path.startswith(layout.leave_out)]
         return images_dir, *_open_videos(layout, source, own, given.follow_links)
-    from image_pipeline.components.ingest.label_map import find_label_map
+    from image_pipeline.components.meaning.label_map import find_label_map
     from image_pipeline.init.mask_levels import read_levels
 
     found = layout.masks
@@ -197,7 +197,7 @@ def _check_new(output_path: str) -> None:
 def _check_guess(images_dir: str, layout: Any, source: Any, sizes: Any) -> None:
     """Refuses a folder without images, and one whose masks' names follow no one rule."""
     from image_pipeline.components.errors import UserError
-    from image_pipeline.components.ingest.masks import explain_masks
+    from image_pipeline.components.meaning.masks import explain_masks
     from image_pipeline.components.sources.folder import OUTSIDE
     from image_pipeline.init.found_rows import say_unread
 
@@ -257,9 +257,9 @@ def _forecast(
     import yaml
 
     from image_pipeline.components.ingest.forecast import forecast_files
-    from image_pipeline.components.ingest.listing import list_images
-    from image_pipeline.components.ingest.open_source import open_complete
-    from image_pipeline.components.ingest.options import IngestOptions
+    from image_pipeline.components.meaning.listing import list_images
+    from image_pipeline.components.meaning.open_source import open_complete
+    from image_pipeline.components.meaning.options import IngestOptions
     from image_pipeline.init.duplicates import find_emptied
 
     options, each = IngestOptions.model_validate(yaml.safe_load(text)["ingest"]), 1.0

@@ -26,7 +26,7 @@ from image_pipeline.components.json_text import to_json, to_sealed_json
 from image_pipeline.run.part import Part
 
 if TYPE_CHECKING:
-    from image_pipeline.components.ingest.listing import Listing
+    from image_pipeline.components.meaning.listing import Listing
     from image_pipeline.run.run_plan import RunPlan
 
 EXIT_NOT_PUSHED = 3

@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterable, Sequence
 
 from image_pipeline.components.images.prepare import PrepareOptions
-from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.path_patterns import split_of
+from image_pipeline.components.meaning.options import IngestOptions
+from image_pipeline.components.meaning.path_patterns import split_of
 from image_pipeline.components.sources.reading import try_read
 from image_pipeline.components.sources.references import ImageRef, Source
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.init.choose_model import choose_model
 from image_pipeline.init.layout import Layout

@@ -8,12 +8,12 @@ from typing import Any
 from image_pipeline.components.dataset.record import order_names
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators.generator import open_generator
-from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.folder_meaning import choose_eval
-from image_pipeline.components.ingest.open_source import no_usable_row, open_complete
-from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.path_patterns import names_of
 from image_pipeline.components.labels.kinds import BOXES
+from image_pipeline.components.meaning.complete_options import complete_options
+from image_pipeline.components.meaning.folder_meaning import choose_eval
+from image_pipeline.components.meaning.open_source import no_usable_row, open_complete
+from image_pipeline.components.meaning.options import IngestOptions
+from image_pipeline.components.meaning.path_patterns import names_of
 from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES
 from image_pipeline.components.sources.folder import OUTSIDE
 from image_pipeline.components.sources.references import Annotations, ImageRef, Source

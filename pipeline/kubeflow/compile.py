@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from image_pipeline.components import files
 from image_pipeline.components.beam.args import complete_beam_args
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.listing import list_images
+from image_pipeline.components.meaning.complete_options import complete_options
+from image_pipeline.components.meaning.listing import list_images
 from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.sources.span_pattern import LATEST
 from image_pipeline.kubeflow import parameters

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.complete_options import complete_options
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.sources.span_pattern import LATEST, choose_span, has_span
 from image_pipeline.config import PipelineConfig, load_config

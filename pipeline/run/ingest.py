@@ -11,11 +11,11 @@ from image_pipeline.components import files
 from image_pipeline.components.beam.flags import parse_flags, reject_flags
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.listing import Listing
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.retry import retry_work_dir
 from image_pipeline.components.ingest.run import run_ingest, run_retry
 from image_pipeline.components.locks import hold_lock
+from image_pipeline.components.meaning.listing import Listing
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.run.engine import make_paths_absolute
 from image_pipeline.run.source_note import check_same_source, read_source, write_source
 from image_pipeline.run.used_memory import watch_memory

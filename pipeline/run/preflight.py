@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from image_pipeline.components import files
 from image_pipeline.components.archives.archive import ARCHIVE
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.complete_options import check_splits
-from image_pipeline.components.ingest.listing import Listing, list_images
-from image_pipeline.components.ingest.open_source import no_usable_row
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.labels.kinds import CLASSES, VALUES
+from image_pipeline.components.meaning.complete_options import check_splits
+from image_pipeline.components.meaning.listing import Listing, list_images
+from image_pipeline.components.meaning.open_source import no_usable_row
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.run.engine import make_paths_absolute
 
 

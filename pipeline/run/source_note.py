@@ -15,9 +15,9 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset.index_file import scan_index
 from image_pipeline.components.dataset.manifest import Manifest, read_manifest
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.listing import Listing
-from image_pipeline.components.ingest.options import IngestOptions, flatten_options
 from image_pipeline.components.json_files import read_json
+from image_pipeline.components.meaning.listing import Listing
+from image_pipeline.components.meaning.options import IngestOptions, flatten_options
 from image_pipeline.components.messages import show
 from image_pipeline.components.names import decode_name
 

@@ -5,7 +5,7 @@ import dataclasses
 from typing import Literal
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.listing import Listing, list_images, offer
+from image_pipeline.components.meaning.listing import Listing, list_images, offer
 from image_pipeline.components.sources.span_pattern import (
     LATEST,
     SpanFolder,

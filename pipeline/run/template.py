@@ -15,9 +15,9 @@ from image_pipeline.components.code_version import ROOMS, code_version
 from image_pipeline.components.dataset.manifest import read_whole_manifest
 from image_pipeline.components.dataset.record import Column, further_columns
 from image_pipeline.components.feeding.pixel_types import check_data_set
-from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.transforms import IngestImages
+from image_pipeline.components.meaning.complete_options import complete_options
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import analyze_later
 from image_pipeline.components.views.options import ViewOptions

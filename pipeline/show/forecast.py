@@ -8,7 +8,7 @@ from rich.console import Console
 
 from image_pipeline.components import files
 from image_pipeline.components.ingest.forecast import Forecast
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.show.ingest_summary import said_of_source
 from image_pipeline.show.rows import print_rows
 from image_pipeline.show.words import format_count

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from image_pipeline.components.dataset.index_file import index_name, scan_index
 from image_pipeline.components.dataset.manifest import Manifest
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.labels.kinds import BOXES, CLASSES, MASKS, VALUES, find_kind
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.show.rows import format_classes, format_mask_classes
 from image_pipeline.show.words import format_count, format_fact
 

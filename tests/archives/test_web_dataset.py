@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.open_source import open_source
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.complete_options import complete_options
+from image_pipeline.components.meaning.open_source import open_source
+from image_pipeline.components.meaning.options import IngestOptions
 from tests.data_set_files import write_tar
 from tests.drawings import draw, encode_png
 

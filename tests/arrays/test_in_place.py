@@ -14,8 +14,8 @@ from image_pipeline.components.arrays.in_place import (
 from image_pipeline.components.dataset.stored import StoredImage
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.complete_options import complete_options
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.references import ImageRef
 from tests.array_files import IMAGES, WRITERS, write_files, write_npz, write_zarr
 from tests.arrays.test_array_tables import open_table

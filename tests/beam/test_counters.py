@@ -10,8 +10,8 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from image_pipeline.components import progress
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.beam.counters import show_counters, watch_counters
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.progress import Progress
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis

@@ -14,9 +14,9 @@ import pytest
 from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.forecast import forecast_ingest
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.complete_options import complete_options
+from image_pipeline.components.meaning.options import IngestOptions
 from tests.golden.cases import CASES, OPTIONS
 from tests.ingest_runs import ingest, read_lines, stopped_at_a_shard
 from tests.tiers import wide

@@ -5,7 +5,7 @@ import pytest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.evaluation.evaluation import evaluation_config
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.choose_task import TASKS, choose_task, find_task
 from image_pipeline.components.tasks.options import EvaluationOptions

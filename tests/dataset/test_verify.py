@@ -20,8 +20,8 @@ from image_pipeline.components.dataset.manifest import parse_manifest, read_mani
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.dataset.verify_shard import Finding
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.meaning.options import IngestOptions
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.beam

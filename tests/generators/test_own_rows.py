@@ -8,12 +8,12 @@ import pytest
 from image_pipeline.api import ingest
 from image_pipeline.components.dataset.paths import INDEX
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.listing import list_images
-from image_pipeline.components.ingest.open_source import open_complete
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.prepare import name_chunk
 from image_pipeline.components.ingest.run import run_retry
+from image_pipeline.components.meaning.complete_options import complete_options
+from image_pipeline.components.meaning.listing import list_images
+from image_pipeline.components.meaning.open_source import open_complete
+from image_pipeline.components.meaning.options import IngestOptions
 from tests.contracts.kinds import KINDS
 from tests.drawings import draw, encode_png
 from tests.ingest_runs import make_pipeline

@@ -15,7 +15,7 @@ from image_pipeline.components.images import gif, jpeg, tiff
 from image_pipeline.components.images.bad_image import UNSUPPORTED, BadImage
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from image_pipeline.components.inference.named_images import read_images
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.served.decode import trace_decoder
 from image_pipeline.components.views.fast_decode import decode_image
 from image_pipeline.report.thumbnails import decode_what_can_be

@@ -9,9 +9,9 @@ import pytest
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.open_source import no_usable_row, open_source
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.complete_options import complete_options
+from image_pipeline.components.meaning.open_source import no_usable_row, open_source
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources import folder
 from image_pipeline.components.sources.folder import Folder, leads_out
 from image_pipeline.components.sources.frames import Frames

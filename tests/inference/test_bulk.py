@@ -11,7 +11,7 @@ from image_pipeline.components.inference.component import ImagePredictor
 from image_pipeline.components.inference.exported import ExportedModel
 from image_pipeline.components.inference.options import InferenceOptions
 from image_pipeline.components.inference.predict import predict
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.config import load_config
 from image_pipeline.pipeline import create_pipeline
 from tests.drawings import write_folder

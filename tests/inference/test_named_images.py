@@ -11,7 +11,7 @@ from image_pipeline.components.inference.named_images import (
     fingerprint_images,
     read_images,
 )
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.reading import SkippedFile
 from image_pipeline.components.stores import remote
 from tests.drawings import draw, encode_png

@@ -11,7 +11,7 @@ from image_pipeline.cli import call, cli
 from image_pipeline.components.inference import predict as predicting
 from image_pipeline.components.inference.exported import ExportedModel
 from image_pipeline.components.inference.predict import predict
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 from tests.drawings import draw, encode_png
 from tests.inference.exported_models import export
 from tests.inference.near import near

@@ -11,9 +11,9 @@ from PIL import Image
 from image_pipeline.components.dataset import record, tfrecord
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.labels.kinds import BOXES
+from image_pipeline.components.meaning.complete_options import complete_options
+from image_pipeline.components.meaning.options import IngestOptions
 from tests.drawings import draw, encode_png
 from tests.ingest_runs import ingest, read_lines
 

@@ -9,7 +9,7 @@ from image_pipeline.components.dataset.pointer import follow_pointer
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import component
 from image_pipeline.components.ingest.component import ImageExampleGen, ImageExampleGenExecutor
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 from tests.dataset.listed import write_listed
 
 pytestmark = pytest.mark.unit

@@ -17,7 +17,7 @@ from image_pipeline.components.feeding.images import load_image
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.served_images import make_image
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.views.fast import crop_and_resize, take_eval_view
 from image_pipeline.components.views.options import ViewOptions
 from tests.fed_views import read_views

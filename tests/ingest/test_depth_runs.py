@@ -14,13 +14,13 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import find_depth as finding
-from image_pipeline.components.ingest import listing
-from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.find_depth import Counted, add_up, find_depth
 from image_pipeline.components.ingest.forecast import forecast_ingest
-from image_pipeline.components.ingest.listing import list_images
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_retry
+from image_pipeline.components.meaning import listing
+from image_pipeline.components.meaning.complete_options import complete_options
+from image_pipeline.components.meaning.listing import list_images
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.run.source_note import check_same_source
 from tests.drawings import write_folder
 from tests.ingest.test_tables import _read_records

@@ -13,8 +13,8 @@ from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.prepare import Encoding
 from image_pipeline.components.ingest.forecast import forecast_ingest
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.meaning.options import IngestOptions
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.beam

@@ -7,7 +7,7 @@ from tfx import v1 as tfx
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.ingest.component import ImageExampleGen
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.run.component_runs import open_metadata
 from tests.drawings import draw, encode_png, write_folder
 

@@ -13,11 +13,11 @@ import pytest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators import generator_process
 from image_pipeline.components.ingest import prepare, prepared_rows
-from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.forecast import forecast_ingest
-from image_pipeline.components.ingest.listing import list_images
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_retry
+from image_pipeline.components.meaning.complete_options import complete_options
+from image_pipeline.components.meaning.listing import list_images
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.run.preflight import check_classes, survey_images
 from tests.drawings import draw, write_folder
 from tests.ingest.test_retry import make_pipeline

@@ -16,8 +16,8 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.images import load_image
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_retry
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.views.options import ViewOptions
 from tests.array_files import IMAGES, write_hdf5
 from tests.drawings import write_folder

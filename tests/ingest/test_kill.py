@@ -24,7 +24,7 @@ import sys
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
 
 images, output = sys.argv[1:]

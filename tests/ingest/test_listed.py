@@ -14,8 +14,8 @@ from image_pipeline.components.ingest.listed import (
     list_chunks,
     read_chunk,
 )
-from image_pipeline.components.ingest.listing import Listing, list_images
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.listing import Listing, list_images
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.folder import FOLDER
 from image_pipeline.components.sources.references import Annotations, Chunk, ImageRef, make_chunks
 from image_pipeline.components.sources.rows import Location

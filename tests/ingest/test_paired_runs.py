@@ -15,11 +15,11 @@ from image_pipeline.components.dataset.manifest import parse_manifest, read_mani
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import output as outputs
-from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.labels.kinds import MASKS as KIND
 from image_pipeline.components.labels.masks import encode_mask
+from image_pipeline.components.meaning.complete_options import complete_options
+from image_pipeline.components.meaning.options import IngestOptions
 from tests.drawings import draw, encode_png
 from tests.ingest.test_retry import make_pipeline
 from tests.ingest_runs import ingest, read_lines

@@ -2,9 +2,9 @@
 
 import pytest
 
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.partition import plan_shards, read_task_rows
 from image_pipeline.components.ingest.prepare import prepare_chunk
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.folder import list_images
 from image_pipeline.components.sources.references import make_chunks
 from tests.drawings import write_folder

@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.plan import (
     NOWHERE,
     Sources,
@@ -14,6 +13,7 @@ from image_pipeline.components.ingest.plan import (
     place_sources,
 )
 from image_pipeline.components.ingest.splits import assign_splits
+from image_pipeline.components.meaning.options import IngestOptions
 
 pytestmark = pytest.mark.unit
 

@@ -5,9 +5,9 @@ import pytest
 
 from image_pipeline.components.archives.archive import Archive
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.prepare import count_threads, name_chunk, prepare_chunk
 from image_pipeline.components.ingest.prepared_rows import read_rows
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.folder import Folder, list_images
 from image_pipeline.components.sources.references import ImageRef, make_chunks
 from image_pipeline.components.threads import REMOTE_THREADS, usable_cores

@@ -1,7 +1,7 @@
 import pytest
 
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.prepare_source import prepare_source
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.folder import Folder
 from image_pipeline.components.sources.references import ImageRef
 from tests.drawings import draw, encode_png, write_folder

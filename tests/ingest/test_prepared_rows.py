@@ -1,13 +1,13 @@
 import pyarrow as pa
 import pytest
 
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.prepared_rows import (
     PreparedChunk,
     count_unusable,
     read_chunk_rows,
     write_rows,
 )
+from image_pipeline.components.meaning.options import IngestOptions
 
 pytestmark = pytest.mark.unit
 

@@ -12,9 +12,9 @@ from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import shards, unpack
 from image_pipeline.components.ingest.fence import begin_run
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.retry import Retry, choose_options, write_marker
 from image_pipeline.components.ingest.run import run_ingest, run_retry
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.folder import list_images, listing_key
 from tests.drawings import draw, encode_png, write_folder
 from tests.ingest_runs import read_files

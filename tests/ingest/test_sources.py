@@ -13,10 +13,10 @@ import pytest
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.prepare import prepare_chunk
 from image_pipeline.components.ingest.prepared_rows import read_chunk_rows
 from image_pipeline.components.ingest.run import run_retry
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.references import Chunk, ImageRef
 from tests.drawings import write_folder, write_scenes
 from tests.ingest.test_retry import make_pipeline

@@ -18,10 +18,10 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.selection import make_order, select
 from image_pipeline.components.ingest import prepare
-from image_pipeline.components.ingest.listing import list_images
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.prepared_rows import PreparedChunk
 from image_pipeline.components.ingest.run import run_retry
+from image_pipeline.components.meaning.listing import list_images
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.references import Annotations, Chunk, ImageRef
 from tests.drawings import draw, encode_png, write_folder
 from tests.ingest.test_retry import make_pipeline

@@ -8,7 +8,7 @@ from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import transforms
 from image_pipeline.components.ingest.component import ImageExampleGen, ImageExampleGenExecutor
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 from tests.drawings import write_folder
 from tests.ingest_runs import read_files
 

@@ -11,10 +11,10 @@ import pytest
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.npy import read_array, read_array_header
-from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.open_source import open_source
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_retry
+from image_pipeline.components.meaning.complete_options import complete_options
+from image_pipeline.components.meaning.open_source import open_source
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources import frames, video
 from tests.drawings import draw, encode_png
 from tests.ingest.test_retry import make_pipeline

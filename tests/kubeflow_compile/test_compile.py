@@ -11,7 +11,7 @@ from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.config import load_config
 from tests.kubeflow_compile.conftest import SCRIPT
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from image_pipeline.components.dataset.record import order_names
-from image_pipeline.components.ingest.listing import Listing, list_images
-from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.path_patterns import label_of, split_of
+from image_pipeline.components.meaning.listing import Listing, list_images
+from image_pipeline.components.meaning.options import IngestOptions
+from image_pipeline.components.meaning.path_patterns import label_of, split_of
 from tests.drawings import draw, encode_png
 
 WIDTH, HEIGHT = 40, 30

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.path_patterns import find_tags, further_of
 from image_pipeline.components.labels.class_names import ClassNameOptions, find_slips
+from image_pipeline.components.meaning.options import IngestOptions
+from image_pipeline.components.meaning.path_patterns import find_tags, further_of
 from tests.layouts.drawn import (
     draw_images,
     labels_of,

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from image_pipeline import api
 from image_pipeline.cli import cli
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.config import PipelineConfig
 from image_pipeline.kubeflow.compile import prepare_options
 from tests.drawings import draw, encode_png

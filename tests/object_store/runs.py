@@ -14,8 +14,8 @@ from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.training import trainer
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis

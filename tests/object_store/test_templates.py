@@ -5,7 +5,7 @@ import json
 import pytest
 
 from image_pipeline.components import files
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.run.engine import choose_engine

@@ -11,7 +11,7 @@ from image_pipeline.components.dataset.manifest import read_whole_manifest
 from image_pipeline.components.dataset.pointer import follow_pointer
 from image_pipeline.components.ingest import prepare, shards, transforms
 from image_pipeline.components.ingest.component import ImageExampleGen, ImageExampleGenExecutor
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 from tests.object_store.runs import read_tree
 
 pytestmark = pytest.mark.e2e

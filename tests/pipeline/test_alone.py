@@ -8,9 +8,9 @@ import pytest
 
 from image_pipeline.commands import run
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.listing import Listing
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.locks import hold_lock
+from image_pipeline.components.meaning.listing import Listing
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.folder import FOLDER
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.views.options import ViewOptions

@@ -13,8 +13,8 @@ from image_pipeline.cli import cli
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.run_folder import DATA_SETS
 from image_pipeline.show.forecast import free_disk_bytes, warning_rows
 from tests.drawings import draw, encode_png, write_folder

@@ -10,8 +10,8 @@ import pytest
 from image_pipeline.api import ingest
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.listing import list_images
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.listing import list_images
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.config import load_config
 from tests.data_set_files import make_table, write_parquet, write_tar, write_tfrecord
 from tests.drawings import draw, encode_png

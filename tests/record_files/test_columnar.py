@@ -10,10 +10,10 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.open_source import open_source
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.labels.boxes import BoxAnnotation
+from image_pipeline.components.meaning.complete_options import complete_options
+from image_pipeline.components.meaning.open_source import open_source
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.record_files import columnar_places
 from image_pipeline.components.record_files.columnar_places import read_parquet_cell
 from image_pipeline.components.sources.source_kinds import read_rows

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.open_source import open_source
-from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.path_patterns import split_of
 from image_pipeline.components.labels.boxes import BoxAnnotation
+from image_pipeline.components.meaning.complete_options import complete_options
+from image_pipeline.components.meaning.open_source import open_source
+from image_pipeline.components.meaning.options import IngestOptions
+from image_pipeline.components.meaning.path_patterns import split_of
 from image_pipeline.components.sources.source_kinds import kind_of, list_tables
 from tests.data_set_files import write_tfrecord
 from tests.drawings import draw, encode_png

@@ -7,9 +7,9 @@ import pytest
 import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.open_source import open_source
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.complete_options import complete_options
+from image_pipeline.components.meaning.open_source import open_source
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.record_files.tfrecord_images import Found, Pixels, find_tensor
 from tests.data_set_files import PACKINGS, field, varint, write_tfrecord
 from tests.drawings import draw, encode_png

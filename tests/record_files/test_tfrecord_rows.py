@@ -11,9 +11,9 @@ import pytest
 from image_pipeline.components.dataset import tfrecord
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.open_source import open_source
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.complete_options import complete_options
+from image_pipeline.components.meaning.open_source import open_source
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.rows import EmbeddedImage
 from image_pipeline.components.sources.source_kinds import read_rows
 from tests.data_set_files import PACKINGS, encode_example, write_tfrecord

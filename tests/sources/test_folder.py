@@ -5,8 +5,8 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.path_patterns import label_of, match_pattern
+from image_pipeline.components.meaning.options import IngestOptions
+from image_pipeline.components.meaning.path_patterns import label_of, match_pattern
 from image_pipeline.components.sources.folder import (
     LISTED_BEFORE,
     NOT_A_FILE,

@@ -8,7 +8,7 @@ import pytest
 
 from image_pipeline.components import files, progress
 from image_pipeline.components.images.prepare import BadImage
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.folder import Folder
 from image_pipeline.components.sources.reading import SkippedFile, try_read
 from image_pipeline.components.sources.references import ImageRef

@@ -10,8 +10,8 @@ import pytest
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.open_source import open_source
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.open_source import open_source
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.components.sources.rows import Location
 from image_pipeline.components.sources.source_kinds import (

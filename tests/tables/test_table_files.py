@@ -5,9 +5,9 @@ import json
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.complete_options import check_splits, complete_options
-from image_pipeline.components.ingest.open_source import open_source
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.complete_options import check_splits, complete_options
+from image_pipeline.components.meaning.open_source import open_source
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.file_names import find_split
 from image_pipeline.components.sources.source_kinds import kind_of, list_tables
 from tests.data_set_files import (

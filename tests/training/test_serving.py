@@ -15,7 +15,7 @@ from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.inference.exported import ExportedModel
 from image_pipeline.components.inference.predict import predict
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.models.model import build_model
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.signatures import (

@@ -9,7 +9,7 @@ from tfx.types import channel
 
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.ingest.component import ImageExampleGen
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.transform.component import ImageTransform
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis

@@ -16,8 +16,8 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.graph import read_class_names
 from image_pipeline.components.function_version import function_version
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.transform.analysed_sets import read_index_rows, read_spans
 from image_pipeline.components.transform.analysis_file import (
     check_records,

@@ -19,8 +19,8 @@ from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.shard_files import match_files, read_shard
 from image_pipeline.components.function_version import function_version
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.tasks.signatures import LABEL
 from image_pipeline.components.training.serving import ServedModel
 from image_pipeline.components.transform.options import TransformOptions

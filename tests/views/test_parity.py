@@ -24,8 +24,8 @@ from image_pipeline.components.evaluation.evaluation import evaluation_config
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.components.tasks.signatures import PROBABILITIES, SERVE_IMAGES
 from image_pipeline.components.training import serving

@@ -5,7 +5,7 @@ import pytest
 
 from image_pipeline.browse.marks import Marks
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 
 pytestmark = pytest.mark.unit
 

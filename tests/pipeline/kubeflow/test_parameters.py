@@ -4,8 +4,8 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.evaluation.evaluation import evaluation_config
-from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.complete_options import complete_options
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.tasks.choose_task import TASKS
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.config import load_config

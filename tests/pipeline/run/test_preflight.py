@@ -4,7 +4,7 @@ import zipfile
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.run.preflight import check_classes, check_labels, check_output, survey_images
 from tests.drawings import write_folder
 

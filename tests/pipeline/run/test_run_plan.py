@@ -5,7 +5,7 @@ import pytest
 from image_pipeline.commands import run
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.listing import take
+from image_pipeline.components.meaning.listing import take
 from image_pipeline.config import load_config
 from image_pipeline.run.engine import choose_engine
 from image_pipeline.run.part import Part

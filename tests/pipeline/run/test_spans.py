@@ -5,9 +5,9 @@ import weakref
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest import listing as listing_module
-from image_pipeline.components.ingest.listing import list_images
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning import listing as listing_module
+from image_pipeline.components.meaning.listing import list_images
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.run import spans
 from image_pipeline.run.spans import find_images, survey_source
 from tests.drawings import write_folder

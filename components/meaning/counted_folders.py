@@ -6,8 +6,8 @@ import re
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from image_pipeline.components.ingest.masks import ENDINGS
-from image_pipeline.components.ingest.path_patterns import path_of
+from image_pipeline.components.meaning.masks import ENDINGS
+from image_pipeline.components.meaning.path_patterns import path_of
 from image_pipeline.components.sources.file_names import split_named
 from image_pipeline.components.sources.frames import VIDEO_ENDINGS
 from image_pipeline.components.sources.references import ImageRef

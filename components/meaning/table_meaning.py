@@ -7,15 +7,15 @@ refused with the options for each meaning.
 import os
 
 from image_pipeline.components import files
-from image_pipeline.components.ingest.box_columns import find_box_rows
-from image_pipeline.components.ingest.image_columns import find_images
-from image_pipeline.components.ingest.label_columns import find_labels, find_split
-from image_pipeline.components.ingest.mask_columns import (
+from image_pipeline.components.meaning.box_columns import find_box_rows
+from image_pipeline.components.meaning.image_columns import find_images
+from image_pipeline.components.meaning.label_columns import find_labels, find_split
+from image_pipeline.components.meaning.mask_columns import (
     find_drawn,
     find_run_lengths,
     name_drawn_classes,
 )
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.rows import EmbeddedImage
 from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.sources.understood import understood

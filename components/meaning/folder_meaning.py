@@ -13,8 +13,8 @@ from typing import Any
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.counted_folders import Level, Parts, Tally
-from image_pipeline.components.ingest.masks import Masks, find_masks, is_mask_folder
+from image_pipeline.components.meaning.counted_folders import Level, Parts, Tally
+from image_pipeline.components.meaning.masks import Masks, find_masks, is_mask_folder
 from image_pipeline.components.sources.file_names import SPLIT_NAMES, split_named
 
 FIRST_FOLDER = r"(?P<label>[^/]+)/.+"

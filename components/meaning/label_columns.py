@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.column_values import (
+from image_pipeline.components.meaning.column_values import (
     ColumnValues,
     look_at,
     plain_name,
     words_of,
 )
-from image_pipeline.components.ingest.folder_meaning import FIRST_FOLDER, choose_eval, share_splits
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.folder_meaning import FIRST_FOLDER, choose_eval, share_splits
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.file_names import SPLIT_NAMES
 from image_pipeline.components.sources.rows import Row
 from image_pipeline.components.sources.understood import noticed, understood

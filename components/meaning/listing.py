@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 from image_pipeline.components.function_version import images_version
 from image_pipeline.components.generators.generator import SHARDS_AT_ONCE
-from image_pipeline.components.ingest.bits import find_lost_bits
-from image_pipeline.components.ingest.counted_folders import Tally
-from image_pipeline.components.ingest.layout import understand
-from image_pipeline.components.ingest.open_source import open_complete
-from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.path_patterns import leave_out_rare, names_of
 from image_pipeline.components.labels.class_names import check_classes, find_slips
+from image_pipeline.components.meaning.bits import find_lost_bits
+from image_pipeline.components.meaning.counted_folders import Tally
+from image_pipeline.components.meaning.layout import understand
+from image_pipeline.components.meaning.open_source import open_complete
+from image_pipeline.components.meaning.options import IngestOptions
+from image_pipeline.components.meaning.path_patterns import leave_out_rare, names_of
 from image_pipeline.components.sources.folder import OUTSIDE
 from image_pipeline.components.sources.reading import names_other_kind
 from image_pipeline.components.sources.references import (

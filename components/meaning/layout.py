@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.counted_folders import Tally
-from image_pipeline.components.ingest.folder_meaning import (
+from image_pipeline.components.labels.masks import MaskOptions
+from image_pipeline.components.meaning.counted_folders import Tally
+from image_pipeline.components.meaning.folder_meaning import (
     FIRST_FOLDER,
     IN_FILE_NAMES,
     NO_CLASSES,
@@ -23,10 +24,9 @@ from image_pipeline.components.ingest.folder_meaning import (
     list_names,
     say_splits,
 )
-from image_pipeline.components.ingest.label_map import find_label_map
-from image_pipeline.components.ingest.masks import Masks, explain_masks, find_masks
-from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.labels.masks import MaskOptions
+from image_pipeline.components.meaning.label_map import find_label_map
+from image_pipeline.components.meaning.masks import Masks, explain_masks, find_masks
+from image_pipeline.components.meaning.options import IngestOptions
 
 
 def understand(

@@ -12,9 +12,9 @@ from image_pipeline.api import ingest
 from image_pipeline.cli import cli
 from image_pipeline.components import files
 from image_pipeline.components.archives import archive_members
-from image_pipeline.components.ingest import listing as listing_module
-from image_pipeline.components.ingest.listing import list_images, offer, take
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning import listing as listing_module
+from image_pipeline.components.meaning.listing import list_images, offer, take
+from image_pipeline.components.meaning.options import IngestOptions
 from tests.drawings import draw, encode_png, write_folder
 
 pytestmark = pytest.mark.beam

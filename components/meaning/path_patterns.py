@@ -6,8 +6,8 @@ from typing import Any
 
 from image_pipeline.components.dataset.record import order_names
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.labels.kinds import CLASSES, MASKS
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.frames import FRAME
 from image_pipeline.components.sources.references import ImageRef

@@ -4,10 +4,10 @@ import os
 
 from image_pipeline.components.dataset.record import IGNORED
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.box_columns import BOX_CLASSES
-from image_pipeline.components.ingest.column_values import first_rows, look_at, plain_name
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.labels.masks import MaskOptions
+from image_pipeline.components.meaning.box_columns import BOX_CLASSES
+from image_pipeline.components.meaning.column_values import first_rows, look_at, plain_name
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.messages import show
 from image_pipeline.components.sources.options import RunLengthOptions
 from image_pipeline.components.sources.rows import Row

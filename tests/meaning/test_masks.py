@@ -1,10 +1,10 @@
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.counted_folders import Tally
-from image_pipeline.components.ingest.layout import understand
-from image_pipeline.components.ingest.masks import Masks, find_masks
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.counted_folders import Tally
+from image_pipeline.components.meaning.layout import understand
+from image_pipeline.components.meaning.masks import Masks, find_masks
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.pairs import match_template
 
 pytestmark = pytest.mark.unit

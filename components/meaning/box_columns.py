@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from image_pipeline.components.ingest.column_values import plain_name
-from image_pipeline.components.ingest.image_columns import MOST_FOLDERS
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.labels.boxes import BoxOptions
+from image_pipeline.components.meaning.column_values import plain_name
+from image_pipeline.components.meaning.image_columns import MOST_FOLDERS
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.options import BoxRowOptions
 from image_pipeline.components.sources.rows import Row
 from image_pipeline.components.sources.source_kinds import kind_of

@@ -8,8 +8,8 @@ from typing import Any
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.complete_options import complete_options
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.frames import Frames
 from image_pipeline.components.sources.pairs import Pairs
 from image_pipeline.components.sources.references import Source

@@ -5,12 +5,12 @@ import random
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.counted_folders import Tally
-from image_pipeline.components.ingest.folder_meaning import UnclearLayout
-from image_pipeline.components.ingest.layout import understand
-from image_pipeline.components.ingest.listing import list_images
-from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.path_patterns import label_of, split_of
+from image_pipeline.components.meaning.counted_folders import Tally
+from image_pipeline.components.meaning.folder_meaning import UnclearLayout
+from image_pipeline.components.meaning.layout import understand
+from image_pipeline.components.meaning.listing import list_images
+from image_pipeline.components.meaning.options import IngestOptions
+from image_pipeline.components.meaning.path_patterns import label_of, split_of
 from image_pipeline.components.sources.file_names import split_named
 from image_pipeline.components.sources.references import ImageRef
 
@@ -264,8 +264,8 @@ def test_what_folders_of_splits_are_called(folder, split):
 def test_a_sample_of_very_many_folders_tells_the_same(monkeypatch):
     paths = _paths({f"{s}/n{n:03}": 1 for s in ("train", "val") for n in range(300)})
     whole = _understand(paths)[0]
-    monkeypatch.setattr("image_pipeline.components.ingest.counted_folders._MOST_FOLDERS", 50)
-    monkeypatch.setattr("image_pipeline.components.ingest.counted_folders._MOST_NAMES", 50)
+    monkeypatch.setattr("image_pipeline.components.meaning.counted_folders._MOST_FOLDERS", 50)
+    monkeypatch.setattr("image_pipeline.components.meaning.counted_folders._MOST_NAMES", 50)
     few, backwards = Tally(paths), Tally(reversed(paths))
     assert 10 < len(few.folders()) <= 50 and 10 < len(few.names()) <= 50
     assert (few.folders(), sorted(few.names())) == (backwards.folders(), sorted(backwards.names()))

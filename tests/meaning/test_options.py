@@ -3,7 +3,7 @@ import json
 import pydantic
 import pytest
 
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.options import IngestOptions
 
 pytestmark = pytest.mark.unit
 

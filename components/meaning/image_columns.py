@@ -8,8 +8,8 @@ from typing import Any
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.column_values import first_rows, plain_name, words_of
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.meaning.column_values import first_rows, plain_name, words_of
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES, ending_of
 from image_pipeline.components.sources.folder import find_cased, locate
 from image_pipeline.components.sources.reading import IMAGE_ENDINGS

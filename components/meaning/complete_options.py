@@ -2,11 +2,11 @@
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators.generator import GENERATOR, open_generator
-from image_pipeline.components.ingest.box_columns import understand_cells
-from image_pipeline.components.ingest.folder_meaning import choose_eval
-from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.table_meaning import understand_rows
 from image_pipeline.components.labels.kinds import MASKS
+from image_pipeline.components.meaning.box_columns import understand_cells
+from image_pipeline.components.meaning.folder_meaning import choose_eval
+from image_pipeline.components.meaning.options import IngestOptions
+from image_pipeline.components.meaning.table_meaning import understand_rows
 from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES, Files
 from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
 from image_pipeline.components.sources.rows import EmbeddedImage
