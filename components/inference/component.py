@@ -100,7 +100,7 @@ class ImagePredictor(base_component.BaseComponent):
                 options=options.model_dump_json(),
                 ingest=options_for_others(ingest or IngestOptions()).model_dump_json(),
                 fingerprint="",  # The driver's to find.
-                code_version=code_version("images", "inference", "ingest"),
+                code_version=code_version("images", "inference", "ingest", "meaning"),
                 predictions=channel_utils.as_channel([standard_artifacts.InferenceResult()]),
             )
         )
