@@ -14,10 +14,11 @@ from image_pipeline.components.labels.class_names import check_classes, find_sli
 from image_pipeline.components.meaning.bits import find_lost_bits
 from image_pipeline.components.meaning.counted_folders import Tally
 from image_pipeline.components.meaning.layout import understand
-from image_pipeline.components.meaning.open_source import open_complete
+from image_pipeline.components.meaning.open_source import open_complete, open_source
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.meaning.path_patterns import leave_out_rare, names_of
 from image_pipeline.components.sources.folder import OUTSIDE
+from image_pipeline.components.sources.pairs import Pairs
 from image_pipeline.components.sources.reading import names_other_kind
 from image_pipeline.components.sources.references import (
     Chunk,
@@ -27,7 +28,7 @@ from image_pipeline.components.sources.references import (
     make_chunks,
 )
 from image_pipeline.components.sources.source_kinds import SourceKind, kind_of
-from image_pipeline.components.sources.understood import collect, noticed, understood
+from image_pipeline.components.sources.understood import collect, noticed
 from image_pipeline.components.spool import Spool
 
 _MOST_REFS = 4096  # of a chunk
@@ -82,6 +83,14 @@ class Listing:
         self.options, said = understand(self.images, self.options, tally, list_paths)
         self.options = self.options.say_understood(said)
 
+    def pair(self, most_refs: int) -> None:
+        """Joins images with the masks that were found among them."""
+        self.source, tally = open_source(self.images, self.options), Tally()
+        assert isinstance(self.source, Pairs)
+        pairs = tally.watch(self.source.pair(self.refs()))
+        self.chunks = Spool(make_chunks(pairs, most_refs), at_once=1)
+        self.understand(tally)
+
 
 def list_images(images: str, options: IngestOptions) -> Listing:
     """Lists a folder, an archive or a table; of a generator, the shards.
@@ -103,7 +112,7 @@ def list_images(images: str, options: IngestOptions) -> Listing:
         if not kind.has_rows:
             listing.understand(tally)
             if options.masks is None and listing.options.masks is not None:
-                return _list_pairs(listing)
+                listing.pair(most)
         columns: tuple[object, ...] = ()
         if kind.has_rows:
             columns = (options.columns, options.column_types)
@@ -120,20 +129,12 @@ def list_images(images: str, options: IngestOptions) -> Listing:
         if (
             kind.lists_images
             and not is_own_code
-            and (lost := find_lost_bits(listing.refs(), source, prepare))
+            and (lost := find_lost_bits(listing.refs(), listing.source, prepare))
         ):
             noticed(lost)
     listing.options = listing.options.say_understood(said.understood)
     listing.noticed = tuple(said.noticed)
     return listing
-
-
-def _list_pairs(listing: Listing) -> Listing:
-    """The listing once more, of images with the masks that were found among them."""
-    paired = list_images(listing.images, listing.options)
-    for sentence in paired.options.understood:
-        understood(sentence)
-    return paired
 
 
 def _count(listing: Listing) -> Iterator[ImageRef]:

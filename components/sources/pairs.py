@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from image_pipeline.components.sources.reading import names_other_kind
 from image_pipeline.components.sources.references import ImageRef, Source
@@ -37,14 +37,19 @@ class Pairs:
     def list(self) -> Iterator[ImageRef]:
         """Lists the images in their order, and masks without an image where those stand.
 
-        Of each mask, its path is held: some 300 bytes. Files that are neither come without a mask.
-
         Raises:
           UserError: if the folder cannot be listed.
         """
+        return self.pair(self.files.list())
+
+    def pair(self, refs: Iterable[ImageRef]) -> Iterator[ImageRef]:
+        """The same of files that are listed already.
+
+        Of each mask, its path is held: some 300 bytes. Files that are neither come without a mask.
+        """
         masks: dict[Key, list[ImageRef]] = {}
         named: set[Key] = set()
-        listed = Spool(self._files())
+        listed = Spool(self._find_keys(refs))
         for ref, mask_key, image_key in listed:
             if mask_key is not None:
                 masks.setdefault(mask_key, []).append(ref)
@@ -61,9 +66,11 @@ class Pairs:
         """See `Source.read`."""
         return self.files.read(ref, most_bytes)
 
-    def _files(self) -> Iterator[tuple[ImageRef, Key | None, Key | None]]:
+    def _find_keys(
+        self, refs: Iterable[ImageRef]
+    ) -> Iterator[tuple[ImageRef, Key | None, Key | None]]:
         """Each file, with its key as a mask and its key as an image; None for what it is not."""
-        for ref in self.files.list():
+        for ref in refs:
             if names_other_kind(ref.path):
                 yield ref, None, None
                 continue

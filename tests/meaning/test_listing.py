@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -52,13 +53,19 @@ def test_a_folder_is_listed_once(tmp_path, opened):
     assert (opened["cat"], opened["dog"]) == (1, 1)
 
 
-def test_a_folder_of_images_and_masks_is_listed_once(tmp_path, opened):
+@pytest.mark.parametrize("is_said", [True, False])
+def test_a_folder_of_images_and_masks_is_listed_once(tmp_path, opened, is_said):
     for kind in ("images", "masks"):
         (tmp_path / "pairs" / kind).mkdir(parents=True)
         for n in range(6):
-            (tmp_path / "pairs" / kind / f"{n}.png").write_bytes(encode_png(draw(n)[..., 0]))
+            pixels = draw(n) if kind == "images" else np.full_like(draw(n), n % 2)
+            (tmp_path / "pairs" / kind / f"{n}.png").write_bytes(encode_png(pixels))
     masks = {"images": "images/{key}.png", "masks": "masks/{key}.png"}
-    assert _ingest(tmp_path, tmp_path / "pairs", masks=masks) == 6
+    options = {"masks": masks}
+    if not is_said:  # Then a file says what is in the masks.
+        (tmp_path / "pairs" / "label_colors.txt").write_text("0 0 0 sky\n1 1 1 road\n")
+        options = {}
+    assert _ingest(tmp_path, tmp_path / "pairs", **options) == 6
     assert (opened["images"], opened["masks"]) == (2, 1)  # Annotations might be among images.
 
 
