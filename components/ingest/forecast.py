@@ -25,6 +25,7 @@ from image_pipeline.components.ingest.places import count_shards
 from image_pipeline.components.ingest.plan import memory_to_plan
 from image_pipeline.components.ingest.prepare import count_threads
 from image_pipeline.components.ingest.prepare_source import prepare_source
+from image_pipeline.components.labels.boxes import CLIPPED, say_cut
 from image_pipeline.components.meaning.listing import list_images
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.references import ImageRef, Source
@@ -109,6 +110,7 @@ class _Trial:
     reason: str | None  # why it is bad or skipped, or None
     message: str | None
     is_skipped: bool
+    notes: tuple[str, ...]
 
     @property
     def is_bad(self) -> bool:
@@ -141,7 +143,9 @@ def forecast_ingest(
         listing.source, listing.refs(), listing.options, sample_size, seed, encodings
     )
     return dataclasses.replace(
-        forecast, understood=listing.options.understood, noticed=listing.noticed
+        forecast,
+        understood=listing.options.understood,
+        noticed=(*listing.noticed, *forecast.noticed),
     )
 
 
@@ -218,7 +222,8 @@ def _run_trial(sampled: Sampled, source: Source, work_dir: str, options: IngestO
     size_bytes = _record_bytes(row, payload, options) if reason is None else 0
     seconds = (prepared - started, time.thread_time() - prepared)
     message, is_skipped = row.get("message"), "is_skipped" in row
-    return _Trial(sampled, size_bytes, len(payload), *seconds, reason, message, is_skipped)
+    notes = tuple(row.get("notes") or ())
+    return _Trial(sampled, size_bytes, len(payload), *seconds, reason, message, is_skipped, notes)
 
 
 def _record_bytes(row: dict, payload: bytes, options: IngestOptions) -> int:
@@ -241,6 +246,7 @@ def _extrapolate(
         return sum(t.sampled.weight * value for t, value in zip(trials, values, strict=True))
 
     encoding, found = options.prepare.encoding, census.files
+    cut = sum(any(note.startswith(f"{CLIPPED}:") for note in trial.notes) for trial in trials)
     bad = total(trial.is_bad for trial in trials)
     skipped = total(trial.is_skipped for trial in trials)
     records = round(found - skipped - bad)
@@ -266,6 +272,7 @@ def _extrapolate(
         serial_seconds=round(serial_seconds, 1),
         peak_disk_bytes=round(payload_bytes + stored_bytes[encoding] + found * _ROW_BYTES),
         memory_bytes=memory_to_plan(found, options),
+        noticed=tuple(filter(None, [say_cut(cut, sum(not trial.reason for trial in trials))])),
     )
 
 

@@ -33,6 +33,8 @@ from image_pipeline.components.options import Options
 from image_pipeline.components.views.options import ViewOptions
 
 BAD_BOX = "bad_box"
+CLIPPED = "clipped_boxes"
+"""The note of an image of which boxes were cut at its edge, with a colon and their number."""
 
 COLUMNS = (*(BOX_YMIN, BOX_XMIN, BOX_YMAX, BOX_XMAX), BOX_LABEL, BOX_CROWD)
 """The columns of records that boxes are made of."""
@@ -100,6 +102,16 @@ class BoxAnnotation(NamedTuple):
     is_crowd: bool = False
 
 
+def say_cut(cut: int, images: int) -> str:
+    """A warning if boxes are cut in most images, as those of another format are; "" if not."""
+    if 2 * cut <= images:
+        return ""
+    return (
+        f"{cut:,} of {images:,} images have boxes that reach beyond them, and are cut: if the four "
+        "numbers are in another order, or of another size of the image, set ingest.boxes.format"
+    )
+
+
 def prepare_boxes(
     said: Sequence[BoxAnnotation],
     stated_size: Sequence[int],
@@ -138,7 +150,7 @@ def prepare_boxes(
         area = (right - left) * image.width * (bottom - top) * image.height
         place = (left, right, top, bottom, box.name, ids[box.name], area, int(box.is_crowd))
         kept.append(place)
-    notes = {"clipped_boxes": clipped, "dropped_boxes": dropped}
+    notes = {CLIPPED: clipped, "dropped_boxes": dropped}
     features = tuple(zip(*kept, strict=True)) or ((),) * len(BOX_COLUMNS)
     told = tuple(f"{note}:{count}" for note, count in notes.items() if count)
     return Fitted(features=features, notes=told)

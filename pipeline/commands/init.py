@@ -275,7 +275,7 @@ def _forecast(
         each = images / len(refs)
     forecast = forecast_files(source, refs, options, _FORECAST_FILES, each_stands_for=each)
     emptied = find_emptied(source, refs, options) if each == 1.0 else []
-    return dataclasses.replace(forecast, noticed=noticed), emptied
+    return dataclasses.replace(forecast, noticed=(*noticed, *forecast.noticed)), emptied
 
 
 def _check_loss(images_dir: str, layout: Any, forecast: Any, accepted: float) -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+from image_pipeline.components.labels.boxes import CLIPPED, say_cut
 from image_pipeline.report.classes import ClassTable
 from image_pipeline.report.leakage import Check
 from image_pipeline.report.training import TrainingFigures
@@ -62,7 +63,9 @@ def _notice_labels(figures: dict[str, Any]) -> list[tuple[str, str]]:
     if tags := figures.get("tags"):
         return _notice_classes(tags.table, "record", "tag")
     if boxes := figures.get("boxes"):
-        return _notice_classes(boxes.table, "box")
+        cut = say_cut(dict(figures["shapes"].notes).get(CLIPPED, 0), figures["books"]["written"])
+        found = [("shapes", f"{cut}.")] if cut else []
+        return found + _notice_classes(boxes.table, "box")
     masks = figures.get("mask_classes")
     of_masks = _notice_classes(masks, "pixel") if masks else []
     return _notice_classes(figures["classes"], "record") + of_masks

@@ -5,9 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from image_pipeline.components.dataset.index_file import index_name, scan_index
 from image_pipeline.components.dataset.manifest import Manifest
+from image_pipeline.components.labels.boxes import CLIPPED, say_cut
 from image_pipeline.components.labels.kinds import BOXES, CLASSES, MASKS, VALUES, find_kind
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.show.rows import format_classes, format_mask_classes
@@ -18,8 +20,9 @@ def summarize_said(data_dir: str, manifest: Manifest) -> dict[str, Any]:
     """The numbers of what is said of a data set's images.
 
     Returns:
-      `mask_classes` and `mask_pixels`, in the order of ids; `boxes` of each class; images with each
-      of the `tags`; or `values`, with `least`, `mean` and `most`. {} for classes.
+      `mask_classes` and `mask_pixels`, in the order of ids; `boxes` of each class, and in how many
+      images some were cut at the edge (`images_of_cut_boxes`); images with each of the `tags`; or
+      `values`, with `least`, `mean` and `most`. {} for classes.
     """
     kind = find_kind(manifest.columns)
     names, counts = kind.class_names(manifest), kind.counts(manifest, manifest.splits)
@@ -27,7 +30,9 @@ def summarize_said(data_dir: str, manifest: Manifest) -> dict[str, Any]:
         counted = [counts[str(number)] for number in range(len(names))]
         return {"mask_classes": list(names), "mask_pixels": counted}
     if kind is BOXES:
-        return {"boxes": {name: counts[name] for name in names}}
+        told = (pc.starts_with(c.flatten(), f"{CLIPPED}:") for c in _scan(data_dir, "notes"))
+        cut = sum(pc.sum(each).as_py() or 0 for each in told)
+        return {"boxes": {name: counts[name] for name in names}, "images_of_cut_boxes": cut}
     if kind is CLASSES:
         return {}
     columns = _scan(data_dir, index_name(kind.columns[0]))
@@ -45,10 +50,12 @@ def said_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         if counts := summary.get(kind):
             rows = [{"name": name, "records": count} for name, count in counts.items()]
             text = format_classes(rows)
-            if kind == "boxes":
-                of_what = format_count(len(rows), "class")
-                text = f"{sum(counts.values()):,} of {of_what}, {text.partition(', ')[2]}"
-            return [(kind, text)]
+            if kind == "tags":
+                return [(kind, text)]
+            of_what = format_count(len(rows), "class")
+            text = f"{sum(counts.values()):,} of {of_what}, {text.partition(', ')[2]}"
+            cut = say_cut(summary["images_of_cut_boxes"], summary["written"])
+            return [(kind, text), *[("look at", cut)] * bool(cut)]
     if values := summary.get("values"):
         least, mean, most = (format_fact(values[name]) for name in ("least", "mean", "most"))
         return [("values", f"{least} to {most}, mean {mean}")]

@@ -8,12 +8,18 @@ import pydantic
 import pytest
 from PIL import Image
 
+from image_pipeline import api
 from image_pipeline.components.dataset import record, tfrecord
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.forecast import forecast_ingest
 from image_pipeline.components.labels.kinds import BOXES
 from image_pipeline.components.meaning.complete_options import complete_options
 from image_pipeline.components.meaning.options import IngestOptions
+from image_pipeline.named_folder import find_whole_run
+from image_pipeline.report.data_set import open_data_set
+from image_pipeline.report.figures import gather_figures
+from image_pipeline.show.ingest_summary import ingest_rows
 from tests.drawings import draw, encode_png
 from tests.ingest_runs import ingest, read_lines
 
@@ -272,3 +278,29 @@ def _first(output):
         with path.open("rb") as file:
             for data in tfrecord.read_records(file):
                 yield 0, record.decode_example(data, columns)
+
+
+def test_boxes_that_most_images_cut_are_told_at_every_door(tmp_path):
+    (tmp_path / "images").mkdir()
+    for number in range(12):
+        (tmp_path / "images" / f"{number:03d}.png").write_bytes(encode_png(draw(number)))
+    # Left, top, right, bottom, which are taken for left, top, width and height.
+    boxes = [{"bbox": [4, 3, 7, 6 if number < 8 else 5], "category": "a"} for number in range(12)]
+    table = write_table(tmp_path, [make_row(n, boxes=[box]) for n, box in enumerate(boxes)])
+    options = IngestOptions.model_validate({"boxes": {"format": "xywh"}})
+    assert draw(0).shape == (HEIGHT, WIDTH, 3)
+    told = (
+        "12 of 12 images have boxes that reach beyond them, and are cut: if the four numbers are "
+        "in another order, or of another size of the image, set ingest.boxes.format"
+    )
+    assert told in forecast_ingest(str(table), options).noticed
+    summary = api.ingest(str(table), str(tmp_path / "out"), boxes={"format": "xywh"})
+    assert summary["images_of_cut_boxes"] == 12
+    assert ("look at", told) in ingest_rows(summary)
+    source = find_whole_run(str(tmp_path / "out"))
+    figures = gather_figures(source, open_data_set(source.data_dir, source.manifest))
+    assert ("shapes", f"{told}.") in [(each.section, each.text) for each in figures["notices"]]
+    boxes = {"format": "xyxy"}
+    summary = api.ingest(str(table), str(tmp_path / "right"), boxes=boxes)
+    assert summary["images_of_cut_boxes"] == 0
+    assert "look at" not in dict(ingest_rows(summary))
