@@ -63,4 +63,7 @@ def _find_highest(ref: ImageRef, source: Source, options: PrepareOptions) -> int
         pixels = cv2.imdecode(data, cv2.IMREAD_UNCHANGED)
     except (BadImage, OSError, cv2.error):  # Ingest will say what is wrong with it.
         return 0
-    return int(pixels.max()) if pixels is not None and pixels.dtype == np.uint16 else 0
+    if pixels is None or pixels.dtype != np.uint16:
+        return 0
+    has_alpha = pixels.ndim == 3 and pixels.shape[2] == 4
+    return int(pixels[..., :3].max() if has_alpha else pixels.max())

@@ -13,6 +13,7 @@ from image_pipeline.components.meaning.column_values import (
 )
 from image_pipeline.components.meaning.folder_meaning import FIRST_FOLDER, choose_eval, share_splits
 from image_pipeline.components.meaning.options import IngestOptions
+from image_pipeline.components.meaning.path_patterns import is_unassigned
 from image_pipeline.components.sources.file_names import SPLIT_NAMES
 from image_pipeline.components.sources.rows import Row
 from image_pipeline.components.sources.understood import noticed, understood
@@ -76,17 +77,19 @@ def _take_split(
     path: str, options: IngestOptions, split: str, column: ColumnValues
 ) -> IngestOptions:
     """The options of a column whose values name splits, or as they are."""
-    named = {value: _SPLIT_VALUES.get(value.lower()) for value in column.values}
+    named = {v: _SPLIT_VALUES.get(v.lower()) for v in column.values if not is_unassigned(v)}
     known = {value: name for value, name in named.items() if name is not None}
     table = os.path.basename(path)
-    is_one = len(named) == 1 and options.splits == IngestOptions().splits
-    if is_one and (set(named.values()) == {"train"} or plain_name(*named) == "unassigned"):
-        only = next(iter(named))
+    has_usual_splits = options.splits == IngestOptions().splits
+    is_all_train = set(named.values()) == {"train"} and len(column.values) == 1
+    if column.values and (not named or (is_all_train and has_usual_splits)):
+        only = next(iter(column.values))
         understood(f"{table}: all of {split!r} are {only!r}, so that images are shared out anew")
         return options.model_copy(update={"columns": {**options.columns, "split": None}})
     is_split = plain_name(split) in _SPLITS
     are_all = len(known) == len(named) and "train" in known.values()
-    if not (is_split and are_all and len(set(known.values())) > 1):
+    is_meant = len(set(known.values())) > 1 or not has_usual_splits or len(column.values) > 1
+    if not (is_split and are_all and is_meant):
         if split not in options.columns.values() and 1 < len(named) <= _MOST_SPLITS:
             values = ", ".join(sorted(named))
             noticed(
@@ -101,7 +104,7 @@ def _take_split(
     if "test" not in options.splits:
         evaluated = choose_eval(known)
         known = evaluated if "eval" not in known.values() else known
-    if options.splits == IngestOptions().splits:
+    if has_usual_splits:
         update["splits"] = share_splits(known)
     elif not set(known.values()) <= set(options.splits):
         return options

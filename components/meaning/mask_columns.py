@@ -24,6 +24,7 @@ from image_pipeline.components.tables.joined_rows import (
     MASK,
     ONLY_CLASS,
 )
+from image_pipeline.components.tables.outlines import BACKGROUND
 from image_pipeline.components.tables.rows_once import TableRows
 
 _RUN_NAMES = ("encodedpixels", "rle", "runlengths", "runlength", "rlemask", "maskrle")
@@ -51,8 +52,8 @@ def find_run_lengths(
                 f"{', '.join(known)}."
             )
     cells = [row.cells.get(pixels) for _, row in first_rows(rows)]
-    if given is None and not all(map(is_runs, cells)):
-        return options
+    if given is None and 2 * sum(map(is_runs, cells)) <= len(cells):
+        return options  # Fewer that are none are those rows' problem.
     if wrong := next((str(c) for c in cells if _is_of_gaps(c)), None):
         raise UserError(
             f"{os.path.basename(path)}: {pixels!r} has run lengths, but they do not begin one "
@@ -63,16 +64,17 @@ def find_run_lengths(
     if given is not None and given.classes:
         classes = given.classes
     elif name is not None:
-        values = look_at(rows, [name])[name].values
+        values = {*look_at(rows, [name])[name].values} - {BACKGROUND}
         classes = tuple(sorted(values, key=lambda v: (0, int(v), v) if v.isdigit() else (1, 0, v)))
     image = usual_columns(list(first.cells), options.columns)["image"]
     masks = MaskOptions() if options.masks is None else options.masks
     if masks.classes is None:
-        masks = masks.model_copy(update={"classes": ("background", *classes)})
+        _check_number(path, 1 + len(classes))
+        masks = masks.model_copy(update={"classes": (BACKGROUND, *classes)})
     if given is None:
         understood(
             f"{os.path.basename(path)}: {pixels!r} has masks by run lengths, counted from 1 and "
-            f"column by column; classes: background, {', '.join(classes)}"
+            f"column by column; classes: {BACKGROUND}, {', '.join(classes)}"
         )
     update = {
         "run_lengths": RunLengthOptions(pixels=pixels, name=name, classes=classes),
@@ -114,12 +116,7 @@ def name_drawn_classes(
                     f"{place}: the category {name!r} has the id {levels[0]}, which is otherwise in "
                     "another file; give all files the same categories, or ingest each by itself."
                 )
-    if len(classes) > IGNORED:
-        raise UserError(
-            f"{path!r} has masks of {len(classes):,} classes, of which there may be {IGNORED}; "
-            "give those that are meant with their ids as ingest.masks.classes, and the ids of "
-            "others as ingest.masks.ignored."
-        )
+    _check_number(path, len(classes))
     name, told = os.path.basename(path.rstrip("/")), ", ".join(classes)
     if any(NO_SEGMENT in levels for levels in classes.values()):
         ignored: tuple[int, ...] = ()
@@ -135,3 +132,12 @@ def name_drawn_classes(
         )
     update = {"classes": classes, "ignored": ignored}
     return options.model_copy(update={"masks": masks.model_copy(update=update)})
+
+
+def _check_number(path: str, classes: int) -> None:
+    if classes > IGNORED:
+        raise UserError(
+            f"{path!r} has masks of {classes:,} classes, of which there may be {IGNORED}; give "
+            "those that are meant with their ids as ingest.masks.classes, and the ids of others as "
+            "ingest.masks.ignored."
+        )

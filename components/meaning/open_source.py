@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import os
 import shlex
 from collections.abc import Sequence
 from typing import Any
@@ -65,9 +66,13 @@ def no_usable_row(images: str, rows: int, problem: str, outside: Sequence[str] =
     way_out = " Paths start from the table's folder, unless ingest.root_dir says otherwise."
     way_out *= not images.startswith(files.CODE_PREFIXES)
     if outside:  # The problem names the way out; a better one is the very folder.
-        option = shlex.quote(f"ingest.root_dir={_common_folder(*outside)}")
-        is_known = not option.endswith("=")
-        way_out = f" If these are its images, set {option}, which holds all of them." * is_known
+        folder = _common_folder(*outside)
+        option = shlex.quote(f"ingest.root_dir={folder}")
+        way_out = f" If these are its images, set {option}, which holds all of them."
+        if files.is_local(folder) and not os.path.isdir(folder):
+            option = shlex.quote(f"ingest.path_prefix={folder}/")
+            way_out = f" Of another machine's paths, {option} takes the beginning off."
+        way_out *= folder != ""
     return UserError(f"None of {rows:,} rows of {images!r} can be used; {problem}.{way_out}")
 
 

@@ -114,7 +114,14 @@ def split_of(ref: ImageRef, options: IngestOptions) -> str | None:
         named = ref.annotations.split or None
     else:
         named = match_pattern(options.split_pattern, "split", path_of(ref))
-    return None if named is None else options.split_names.get(named, named)
+    if named is None or (is_unassigned(named) and named not in options.split_names):
+        return None
+    return options.split_names.get(named, named)
+
+
+def is_unassigned(split: str) -> bool:
+    """Whether an image is to be shared out, in Vertex AI's word for it."""
+    return split.lower() == "unassigned"
 
 
 def _printable(text: str | None) -> str | None:

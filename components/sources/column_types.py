@@ -162,8 +162,10 @@ class BoxGuess(TypeGuess):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Those that were listed or have ids, in their order; then others, numbers as numbers."""
-        listed = [*self._listed, *sorted(self._ids, key=self._ids.__getitem__)]
+        """All that are listed; or else those that have ids, then others, numbers as numbers."""
+        if self._listed:  # What a file does not list is a slip in its annotations.
+            return tuple(self._listed)
+        listed = sorted(self._ids, key=self._ids.__getitem__)
         others = self._named.difference(listed)
         as_number = {name: (0, int(name), name) for name in others if _INT.fullmatch(name)}
         return (*listed, *sorted(others, key=lambda n: as_number.get(n, (1, 0, n))))

@@ -124,7 +124,7 @@ class TableOptions(Options):
         """A path of a table without `path_prefix`; one that does not begin so, as it is."""
         slashed = path.replace("\\", "/")
         is_begun = self.path_prefix is not None and slashed.startswith(self.path_prefix)
-        return slashed.removeprefix(self.path_prefix or "") if is_begun else path
+        return slashed.removeprefix(self.path_prefix or "").lstrip("/") if is_begun else path
 
     @property
     def further_types(self) -> dict[str, ColumnType]:

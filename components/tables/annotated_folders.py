@@ -5,6 +5,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
 
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 
 _MOST_DEEP = 4  # folders below the one that is given
@@ -31,6 +32,9 @@ def walk(folder: str, most_deep: int = _MOST_DEEP) -> Iterator[tuple[str, list[s
     """The folders below one, itself first, each with its subfolders and files by name.
 
     Names that begin with a dot are left out; links to folders are not followed.
+
+    Raises:
+      UserError: if one cannot be listed: what it holds would be missing.
     """
     yield from _walk(folder, "", most_deep)
 
@@ -39,8 +43,9 @@ def _walk(root: str, below: str, left: int) -> Iterator[tuple[str, list[str], li
     try:
         with os.scandir(os.path.join(root, below)) as entries:
             found = sorted((each.name, each.is_dir(follow_symlinks=False)) for each in entries)
-    except OSError:
-        return
+    except OSError as error:
+        path = os.path.join(root, below)
+        raise UserError(f"Cannot list the folder {path!r}: {error.strerror}.") from error
     folders = [name for name, is_folder in found if is_folder and name[0] != "."]
     yield below, folders, [name for name, is_folder in found if not is_folder and name[0] != "."]
     for name in folders if left else ():
@@ -117,7 +122,10 @@ def find_image(folder: str, below: str, stem: str, said: str) -> tuple[str, bool
         for each in (stem, said_stem):
             if each in images:
                 is_renamed = said_stem != each and said_stem in images
-                return os.path.abspath(os.path.join(place, images[each])), is_renamed
+                # Others of its name may be masks of it, or thumbnails.
+                is_said = said_stem == each and os.path.isfile(os.path.join(place, said))
+                name = said if is_said else images[each]
+                return os.path.abspath(os.path.join(place, name)), is_renamed
     return os.path.abspath(os.path.join(beside, said or f"{stem}.jpg")), False
 
 

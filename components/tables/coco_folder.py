@@ -7,6 +7,7 @@ from typing import Any
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.file_names import split_in_path
+from image_pipeline.components.sources.folder import find_cased
 from image_pipeline.components.sources.rows import Row
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, list_whole, read_rows
 from image_pipeline.components.sources.understood import understood
@@ -36,6 +37,7 @@ def _find_files(folder: str, look: Look = walk) -> list[tuple[str, str]]:
             if not name.lower().endswith(".json"):
                 continue
             is_object = read_head(path).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+            is_object |= not os.access(path, os.R_OK)  # Whoever reads it says so.
             if is_object and (_NAMED.fullmatch(name) or _has_lists(path)):
                 found.append((below, name))
     return _choose(found)
@@ -133,7 +135,10 @@ def _find_images(folder: str, below: str, split: str | None, rows: Sequence[Row]
     own.sort(key=lambda each: split is None or _split_of(each[len(folder) :], "") != split)
     best = max(
         own,
-        key=lambda place: sum(os.path.exists(os.path.join(place, path)) for path in paths),
+        key=lambda place: sum(
+            os.path.exists(os.path.join(place, path)) or find_cased(place, path) is not None
+            for path in paths
+        ),
     )
     return best
 

@@ -5,12 +5,14 @@ Corners are pixels counted from 1, the last ones inside the box
 images of each split.
 """
 
+import math
 import os
 import re
 from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.labels.box_cells import BOXES, FORMAT, SIZE, StatedBoxes
 from image_pipeline.components.sources.file_names import split_in_path
 from image_pipeline.components.sources.rows import Row
@@ -105,8 +107,8 @@ def _read_list(path: str) -> list[str]:
     try:
         with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
             firsts = [line.split()[0] for line in file if line.strip()]
-    except OSError:
-        return []
+    except OSError as error:
+        raise UserError(f"Cannot read the list {path!r}: {error.strerror}.") from error
     names = (name.replace("\\", "/").rpartition("/")[2] for name in firsts)
     return [_ENDING.sub("", name) for name in names]
 
@@ -157,7 +159,10 @@ def _read_object(found: ElementTree.Element) -> dict[str, Any]:
         left, top, right, bottom = map(float, texts)
     except ValueError as error:
         raise ValueError(f"has a box of {texts}, which are no four numbers") from error
-    corners = [max(0.0, left - 1), max(0.0, top - 1), right, bottom]
+    if not all(map(math.isfinite, (left, top, right, bottom))):
+        raise ValueError(f"has a box of {texts}, which are no four numbers")
+    # Some count from 0 all the same.
+    corners = [max(left - 1, min(left, 0.0)), max(top - 1, min(top, 0.0)), right, bottom]
     return {"bbox": corners, "category": (found.findtext("name") or "").strip()}
 
 
