@@ -217,10 +217,15 @@ class Manifest(ManifestPart):
     def class_names(self) -> tuple[str, ...]:
         """The classes in the order of their ids: as `ingest.classes` has them, or sorted.
 
-        Whatever else numbers them, such as a transform graph, may do so in another order.
+        A transform graph of this data set has the same order, but only the analysed classes.
         """
         found = {name for own in self.books.classes.values() for name in own} - {""}
-        return tuple(self.options.get("classes") or sorted(found))
+        return self.given_classes or tuple(sorted(found))
+
+    @property
+    def given_classes(self) -> tuple[str, ...]:
+        """The labels that there may be, as `ingest.classes` has them; none if it was not given."""
+        return tuple(self.options.get("classes") or ())
 
     @property
     def dtype(self) -> PixelType:

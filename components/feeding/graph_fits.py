@@ -4,6 +4,8 @@ It need not have been made of them: of others, what would be fed wrongly in sile
 """
 
 import collections
+import functools
+import logging
 import re
 from collections.abc import Iterable, Sequence
 
@@ -14,8 +16,9 @@ from image_pipeline.components.dataset.index import find_index, is_indexed, read
 from image_pipeline.components.dataset.index_file import index_name
 from image_pipeline.components.dataset.manifest import Manifest, hash_manifest
 from image_pipeline.components.dataset.paths import group_by_root, numbers_by_split
+from image_pipeline.components.dataset.record import LABEL_ID
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.analysis import Analysis
+from image_pipeline.components.feeding.analysis import Analysis, read_vocabulary
 from image_pipeline.components.feeding.found_columns import read_manifests
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
@@ -30,6 +33,7 @@ _WAY_OUT = "give the graph of that data set's own analysis (`image-pipeline anal
 # No vocabulary has these: they are records without a class.
 _NO_CLASS = re.compile(r"|[^\n\r]*[\n\r].*", re.DOTALL)
 _MOST_NAMED = 3
+_LOG = logging.getLogger(__name__)
 
 
 def check_fits(
@@ -54,6 +58,9 @@ def check_fits(
     _check_view(graph, view)
     for root, manifest in read_manifests(files).items():
         _check_labels(graph, manifest, root)
+        if manifest.has_class_ids:
+            names = read_vocabulary(graph.folder) or []
+            _compare_ids(tuple(names), manifest.class_names, graph.folder, root)
         analysis = graph.analysis
         # What its own data set lacks, the analysis has said already.
         if analysis is None or hash_manifest(root) in analysis.manifests:
@@ -120,6 +127,29 @@ def _check_ids(
             f"the {what} of {root!r} must have the classes of the transform graph in "
             f"{graph.folder!r} in the same order, {show(list(known))}, got "
             f"{show(list(found))}; {_WAY_OUT}."
+        )
+
+
+@functools.cache  # Once, for all data sets of a process that feed from the same.
+def _compare_ids(
+    known: tuple[str, ...], stored: tuple[str, ...], graph_dir: str, root: str
+) -> None:
+    """Warns if records number a class otherwise than the graph does; both can be told apart.
+
+    Graphs of earlier versions number the most frequent class first, and so may a function of the
+    user's own. A class without analysed records is not in a graph, but in `ingest.classes` it is.
+    """
+    ids = {name: number for number, name in enumerate(stored)}
+    wrong = [name for number, name in enumerate(known) if ids.get(name, number) != number]
+    if wrong:
+        name = wrong[0]
+        _LOG.warning(
+            "%s of %r is not the class's number in the transform graph %r: %s is %d there, and %d "
+            "in the graph, whose ids models learn. What compares a model's answers with that key, "
+            "such as tfma.ModelSpec(label_key=%r), is wrong. Analyze again (`image-pipeline "
+            "analyze`), with classes numbered by labels.label_ids, and every class among the "
+            "analysed records or in ingest.classes.",
+            *(LABEL_ID, root, graph_dir, show(name), ids[name], known.index(name), LABEL_ID),
         )
 
 

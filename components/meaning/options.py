@@ -53,7 +53,8 @@ class IngestOptions(TableOptions):
     labels: ClassNameOptions | None = None
     """Which names mean the same class, or tag, or class of boxes. None: each is one of its own."""
     classes: tuple[str, ...] | None = None
-    """The labels that there may be; images of any other are quarantined as `unknown_label`."""
+    """The labels that there may be, in the order of their ids; images of any other are quarantined
+    as `unknown_label`. None: all, in the order of their names."""
     class_ids: bool = False
     """Each record also has `image/class/label`, the number of its class, which TensorFlow's Model
     Garden and TFDS read: 20 to 40 bytes a record. It counts from 0 in the order of `classes`, or of

@@ -22,7 +22,8 @@ def carry_over(
     """Assigns arrays to a model's weights, in their order.
 
     The head's are assigned class by class, if the names on both sides are known: ids are numbered
-    by how often a class occurs, and so are others in other data. If they are not, its weights are
+    by the names of all classes, in earlier versions by how often these occur, and so are others in
+    other data. If they are not, its weights are
     taken as they are where they fit. What does not fit of the head stays as it was initialised.
 
     Args:

@@ -28,8 +28,7 @@ class StopAtNonFinite(StepsCallback):
     After an epoch it looks at the weights as well: what the last step made of them would show in
     the loss of the next one only.
 
-    A network does not recover from that, and its argmax would still be a class: the first one,
-    which is the most frequent.
+    A network does not recover from that, and its argmax would still be a class: the first one.
     """
 
     def __init__(
@@ -173,7 +172,7 @@ def check_probabilities(probabilities: np.ndarray, of: str) -> np.ndarray:
         wrong = probabilities[~np.isfinite(probabilities)].flat[0]
         raise UserError(
             f"the model must give finite probabilities, but gives {wrong} for {of}: it would be "
-            "taken for the most frequent class. Its weights have overflowed, or one of its layers "
+            "taken for the first class. Its weights have overflowed, or one of its layers "
             "divides by 0; lower training.learning_rate and train again."
         )
     return probabilities

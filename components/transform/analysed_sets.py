@@ -51,7 +51,8 @@ class Span:
       classes: split to class or tag to number of records, of all splits.
       analysed: class or tag to number of records that the analysis reads.
       alpha_background: RGB colour on which ingest laid transparent images.
-      further: the further columns of its records.
+      columns: all features of its records.
+      further: those that its table had.
       records: how many the analysis reads.
       split_records: split to number of records.
       kind: of labels.
@@ -60,6 +61,7 @@ class Span:
       dtype: the type of the stored values.
       sound: how ingest drew its sounds, as `SoundOptions` are written; None if it read none.
       depth: the values of 16 bits that became 0 and 255.
+      given_classes: the labels that there may be, in the order of their ids; none if not given.
     """
 
     examples_dir: str
@@ -69,6 +71,7 @@ class Span:
     classes: dict[str, collections.Counter]
     analysed: collections.Counter
     alpha_background: tuple[int, int, int] = (255, 255, 255)
+    columns: tuple[Column, ...] = ()
     further: tuple[Column, ...] = ()
     records: int = 0
     split_records: dict[str, int] = dataclasses.field(default_factory=dict)
@@ -78,6 +81,7 @@ class Span:
     dtype: PixelType = "uint8"
     sound: dict[str, Any] | None = None
     depth: tuple[int, int] = (0, 65_535)
+    given_classes: tuple[str, ...] = ()
 
 
 def read_spans(
@@ -183,9 +187,10 @@ def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) 
     sound = manifest.options.get("prepare", {}).get("sound")
     kind = find_kind(manifest.columns)
     own = (kind, kind.class_names(manifest), kind.counts(manifest, options.analyze_splits))
-    counted = (manifest.further, records, dict(split_records))
+    counted = (manifest.columns, manifest.further, records, dict(split_records))
     named = (examples_dir, key, manifest_sha256, shards, classes, analysed, background)
-    return Span(*named, *counted, *own, dtype=manifest.dtype, sound=sound, depth=manifest.depth)
+    pixels = {"dtype": manifest.dtype, "sound": sound, "depth": manifest.depth}
+    return Span(*named, *counted, *own, **pixels, given_classes=manifest.given_classes)
 
 
 def _list_names(labels: np.ndarray, column: Column | None) -> Iterable[str]:

@@ -149,8 +149,12 @@ def describe(value: np.ndarray) -> dict[str, Any]:
 
 
 def find_unknown_classes(spans: Sequence[Span]) -> dict[str, dict[str, int]]:
-    """Classes without an analysed record: split to class name to records that will get id -1."""
-    known = {label for span in spans for label in span.analysed}
+    """Classes that neither an analysed record has nor somebody named: they will get the id -1.
+
+    Returns:
+      Split to class name to number of records.
+    """
+    known = {label for span in spans for label in (*span.analysed, *span.given_classes)}
     unknown: dict[str, collections.Counter] = {}
     for span in spans:
         for split, labels in span.classes.items():

@@ -8,6 +8,7 @@ from tensorflow_transform import analyzer_nodes
 from image_pipeline.components import contract
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.transform.name_vocabulary import WriteVocabulary
 from image_pipeline.components.transform.traced_function import Traced
 
 _WAY_OUT = "use image_pipeline.components.transform.labels.label_ids(inputs['label'])"
@@ -17,7 +18,7 @@ _HIDING = (
     *("If", "StatelessIf", "While", "StatelessWhile", "Case", "StatelessCase"),
     *("PartitionedCall", "StatefulPartitionedCall"),
 )
-Vocabulary = analyzer_nodes.VocabularyOrderAndWrite
+Vocabulary = analyzer_nodes.VocabularyOrderAndWrite | WriteVocabulary
 
 
 def check_vocabulary(traced: Traced, name: str) -> None:
@@ -66,6 +67,18 @@ def _check_file(vocabularies: Mapping[str, Vocabulary], name: str) -> None:
             f"inputs['label'], default_value=-1, vocab_filename={contract.LABEL_VOCABULARY!r})."
         )
     definition = named[contract.LABEL_VOCABULARY]
+    alike = [
+        each for each in vocabularies.values() if each.vocab_filename == definition.vocab_filename
+    ]
+    # Those of tf.Transform's own are one file.
+    if len(alike) > 1 and any(isinstance(each, WriteVocabulary) for each in alike):
+        raise UserError(
+            f"preprocessing_fn {name} must have one vocabulary {contract.LABEL_VOCABULARY!r}, got "
+            f"{len(alike)}, of which one would be taken for the other: number the labels once; a "
+            "function of this package that gives the image, such as standardize, numbers them too, "
+            "so return its label, or make the image with "
+            "image_pipeline.components.transform.moments.channel_mean_and_std."
+        )
     if definition.store_frequency or definition.file_format != "text":
         raise UserError(
             f"preprocessing_fn {name} must write the vocabulary {contract.LABEL_VOCABULARY!r} as a "
@@ -100,9 +113,8 @@ def _check_lookup(lookup: tf.Operation, vocabularies: Mapping[str, Vocabulary], 
 def _find_vocabularies(traced: Traced) -> dict[str, Vocabulary]:
     """The vocabularies by the operation that stands for their file in the trace."""
     replaced = traced.graph.get_collection(analyzer_nodes.TENSOR_REPLACEMENTS)
-    definitions = {
-        each.tensor.op.name: each.future.parent_operation.operation_def for each in replaced
-    }
+    found = {each.tensor.op.name: each.future.parent_operation.operation_def for each in replaced}
+    definitions = {key: getattr(each, "ptransform", each) for key, each in found.items()}
     return {
         key: definition
         for key, definition in definitions.items()

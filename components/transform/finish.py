@@ -14,10 +14,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import tensorflow_transform as tft
+from tensorflow_transform.tf_metadata import metadata_io
 
 from image_pipeline.components import contract, files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.analysis import CHECKSUMS, write_checksums
+from image_pipeline.components.feeding.parse import feature_spec
 from image_pipeline.components.transform.analysed_sets import Span
 from image_pipeline.components.transform.analysis_file import (
     VERIFY,
@@ -34,6 +36,7 @@ from image_pipeline.components.views.options import ViewOptions
 
 _SAVED_MODEL_DIR = tft.TFTransformOutput.TRANSFORM_FN_DIR
 _METADATA_DIR = tft.TFTransformOutput.TRANSFORMED_METADATA_DIR
+_RAW_METADATA_DIR = tft.TFTransformOutput.RAW_METADATA_DIR
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,6 +49,7 @@ class GraphTask:
       wanted: what the analysis reads of a record.
       function_version: a hash of its source.
       is_named_by_label: whether a record's class depends on its label alone.
+      first: the classes that are numbered first, as `ingest.classes` has them.
     """
 
     output_dir: str
@@ -54,6 +58,7 @@ class GraphTask:
     wanted: Wanted
     function_version: str
     is_named_by_label: bool
+    first: tuple[str, ...] = ()
 
 
 def finish_graph(
@@ -72,6 +77,7 @@ def finish_graph(
     with tempfile.TemporaryDirectory() as graph_dir:
         copy_tree(saved_model_dir, os.path.join(graph_dir, _SAVED_MODEL_DIR))
         copy_tree(metadata_dir, os.path.join(graph_dir, _METADATA_DIR))
+        _describe_records(graph_dir, spans)
         files.delete(files.join(graph_dir, CHECKSUMS))  # Of an earlier graph, if it was one.
         found = read_statistics(graph_dir)
         check_statistics(found, task.options.preprocessing_fn)
@@ -91,11 +97,23 @@ def finish_graph(
         _publish(graph_dir, summary, task.output_dir)
 
 
+def _describe_records(graph_dir: str, spans: Sequence[Span]) -> None:
+    """Writes the schema of the records, which TFX's Transform writes, too: to parse them by.
+
+    It is not that of the graph's inputs, which TensorFlow cannot parse: pixels of 8 bits. Of
+    several data sets, it has the features that all of them have.
+    """
+    shared = [each for each in spans[0].columns if all(each in span.columns for span in spans)]
+    described = tft.DatasetMetadata.from_feature_spec(feature_spec(shared))
+    metadata_io.write_metadata(described, os.path.join(graph_dir, _RAW_METADATA_DIR))
+
+
 def _publish(graph_dir: str, summary: dict[str, Any], output_dir: str) -> None:
     """Replaces what the folder holds; in between, it has neither `analysis.json` nor a model."""
     model = (_SAVED_MODEL_DIR, "saved_model.pb")
     files.delete(files.join(output_dir, contract.ANALYSIS), files.join(output_dir, *model))
-    for name, last in ((_METADATA_DIR, "schema.pbtxt"), model):
+    schema = "schema.pbtxt"
+    for name, last in ((_RAW_METADATA_DIR, schema), (_METADATA_DIR, schema), model):
         send_tree(os.path.join(graph_dir, name), files.join(output_dir, name), last)
     write_summary(output_dir, summary)
 
@@ -118,7 +136,9 @@ def check_classes(classes: Sequence[dict], spans: Sequence[Span]) -> None:
     # A vocabulary holds neither an empty name nor one of several lines.
     expected = {name: n for name, n in indexed.items() if re.fullmatch(r"[^\n\r]+", name)}
     counted = {row["name"]: row["records"] for row in classes}
-    wrong = {name for name in {*expected, *counted} if expected.get(name) != counted.get(name)}
+    wrong = {
+        name for name in {*expected, *counted} if expected.get(name, 0) != counted.get(name, 0)
+    }
     if wrong:
         name = min(wrong)
         raise UserError(

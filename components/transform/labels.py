@@ -9,18 +9,20 @@ from image_pipeline.components import contract
 from image_pipeline.components.dataset import record
 from image_pipeline.components.feeding.tags import split_tags
 from image_pipeline.components.transform import statistics
+from image_pipeline.components.transform.name_vocabulary import name_vocabulary, order_counts
 
-# Names that tf.Transform leaves out of a vocabulary, whose file has a name a line.
+# Names that are left out of a vocabulary, whose file has a name a line.
 _NOT_IN_VOCABULARY = r"^$|\C*[\n\r]\C*"
 
 
 def label_ids(labels: tf.Tensor) -> tf.Tensor:
-    """Numbers the classes, the most frequent first; -1 for a class that was not analysed.
+    """Numbers classes in the order of `ingest.classes`, then of names; -1 for others.
 
     In the same pass it leaves four named statistics in the graph, each [classes] in the order of
     the ids: `class_names`, `class_counts` (int64, records), `class_priors` (a class's share of the
     records) and `class_weights`, which are records / (classes · the class's records), as
-    scikit-learn's `class_weight="balanced"` is: every class then weighs the same in a loss.
+    scikit-learn's `class_weight="balanced"` is: every class then weighs the same in a loss. One
+    that only `ingest.classes` names has 0 of each.
 
     Args:
       labels: string [B].
@@ -28,9 +30,7 @@ def label_ids(labels: tf.Tensor) -> tf.Tensor:
     Returns:
       int64 [B].
     """
-    ids = tft.compute_and_apply_vocabulary(
-        labels, default_value=-1, vocab_filename=contract.LABEL_VOCABULARY
-    )
+    ids = _number_names(labels)
     names, counts = count_classes(labels)
     shares = tf.cast(counts, tf.float64)
     records, classes = tf.reduce_sum(shares), tf.cast(tf.size(counts), tf.float64)
@@ -38,7 +38,7 @@ def label_ids(labels: tf.Tensor) -> tf.Tensor:
         "class_names": names,
         "class_counts": counts,
         "class_priors": shares / records,
-        "class_weights": records / (classes * shares),
+        "class_weights": tf.math.divide_no_nan(records, classes * shares),
     }
     return statistics.keep_statistics(
         ids, [statistics.name_statistic(name, value) for name, value in marked.items()]
@@ -72,9 +72,7 @@ def tag_ids(joined: tf.Tensor) -> tf.RaggedTensor:
       int64 [B, tags of a record]; -1 for a tag that was not analysed.
     """
     tags = split_tags(joined)
-    ids = tft.compute_and_apply_vocabulary(
-        tags.flat_values, default_value=-1, vocab_filename=contract.LABEL_VOCABULARY
-    )
+    ids = _number_names(tags.flat_values)
     names, counts = count_classes(tags.flat_values)
     with_tag = tf.cast(counts, tf.float64)
     records = tf.cast(tft.sum(tf.ones_like(joined, tf.int64)), tf.float64)
@@ -82,7 +80,7 @@ def tag_ids(joined: tf.Tensor) -> tf.RaggedTensor:
         "class_names": names,
         "class_counts": counts,
         "class_priors": with_tag / records,
-        "class_weights": (records - with_tag) / with_tag,
+        "class_weights": tf.math.divide_no_nan(records - with_tag, with_tag),
     }
     kept = [statistics.name_statistic(name, value) for name, value in marked.items()]
     return tags.with_flat_values(statistics.keep_statistics(ids, kept))
@@ -99,10 +97,7 @@ def keep_values(values: tf.Tensor) -> tf.Tensor:
 
 
 def count_classes(labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Counts the analysed records of each class, in the order of tf.Transform's vocabulary.
-
-    That order is: descending count, then descending name. Counts come in ascending order of names,
-    so they are reversed and sorted stably.
+    """Counts the analysed records of each class, in the order of the vocabulary.
 
     Args:
       labels: string [B].
@@ -110,8 +105,12 @@ def count_classes(labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     Returns:
       Names, string [classes], and counts, int64 [classes].
     """
-    names, counts = tft.count_per_key(labels)
+    names, counts = tft.count_per_key(labels)  # In the order of names.
     kept = ~tf.strings.regex_full_match(names, _NOT_IN_VOCABULARY)
-    names, counts = tf.boolean_mask(names, kept)[::-1], tf.boolean_mask(counts, kept)[::-1]
-    order = tf.argsort(counts, direction="DESCENDING", stable=True)
-    return tf.gather(names, order), tf.gather(counts, order)
+    return order_counts(tf.boolean_mask(names, kept), tf.boolean_mask(counts, kept))
+
+
+def _number_names(names: tf.Tensor) -> tf.Tensor:
+    """Each name's line in the vocabulary: int64 [n], of string [n]."""
+    vocabulary = name_vocabulary(names, contract.LABEL_VOCABULARY)
+    return tft.apply_vocabulary(names, vocabulary, default_value=-1)

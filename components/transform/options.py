@@ -28,8 +28,9 @@ class TransformOptions(Options):
     analyze_fraction: float = pydantic.Field(default=1.0, gt=0, le=1)
     """Share of those records that is analysed, chosen by their ids: always the same records."""
     unknown_label: Literal["minus_one", "error"] = "minus_one"
-    """What happens to a class of another split that is not among the analysed records: it gets the
-    id -1, which training and metrics leave out, or it is an error before anything is analysed."""
+    """What happens to a class of another split that is not among the analysed records, nor named by
+    `ingest.classes`: it gets the id -1, which training and metrics leave out, or it is an error
+    before anything is analysed."""
     keep_cache: bool = False
     """Whether findings for each data set are kept beside the pipeline's outputs, so that a later
     run with an added data set, or another function with the same analyzers, reads less. The result

@@ -62,7 +62,8 @@ def run_analysis(
     check_unknown_classes(spans, options)
     progress.begin("images", sum(span.records for span in spans))
     try:
-        function, task = plan_graph(output_dir, view, options, _find_further(spans, options))
+        further, first = _find_further(spans, options), _find_first(spans)
+        function, task = plan_graph(output_dir, view, options, further, first)
         with (
             make_scratch(root, output_dir) as scratch,
             run_job(root, scratch),
@@ -92,6 +93,7 @@ def analyze_later(
     view: ViewOptions,
     options: TransformOptions,
     further: Sequence[Column],
+    first: Sequence[str] = (),
 ) -> beam.PCollection:
     """Adds the analysis to a job that may run at any time, more than once, and on its own.
 
@@ -101,6 +103,7 @@ def analyze_later(
       scratch_dir: a folder that all workers see; the job deletes it in the end.
       view: the model's input.
       further: the further columns of the data set.
+      first: the classes that are numbered first, as `ingest.classes` has them.
 
     Returns:
       One element, None.
@@ -109,7 +112,7 @@ def analyze_later(
       UserError: if the `preprocessing_fn` cannot be used, or TensorFlow cannot write to the folder.
     """
     files.check_known_to_tensorflow(output_dir, "a transform graph that other machines write")
-    function, task = plan_graph(output_dir, view, options, further)
+    function, task = plan_graph(output_dir, view, options, further, first)
     # What the data set holds when the job runs: other shards than today's, perhaps.
     spans = data_dirs | "ReadIndex" >> beam.Map(lambda folder: find_spans([folder], task))
     with tft_beam.Context(temp_dir=scratch_dir):
@@ -118,7 +121,11 @@ def analyze_later(
 
 
 def plan_graph(
-    output_dir: str, view: ViewOptions, options: TransformOptions, further: Sequence[Column]
+    output_dir: str,
+    view: ViewOptions,
+    options: TransformOptions,
+    further: Sequence[Column],
+    first: Sequence[str] = (),
 ) -> tuple[PreprocessingFn, GraphTask]:
     """What a job needs to make a graph: the function to analyse, and what workers must know of it.
 
@@ -126,11 +133,12 @@ def plan_graph(
       output_dir: where the transform graph is written.
       view: the model's input.
       further: the further columns of the data sets.
+      first: the classes that are numbered first, as `ingest.classes` has them.
 
     Raises:
       UserError: if the function cannot be used.
     """
-    function, traced = _load_function(view, options, further)
+    function, traced = _load_function(view, options, further, first)
     wanted = find_wanted(traced, choose_inputs(options, further))
     return function, GraphTask(
         output_dir=output_dir,
@@ -139,6 +147,7 @@ def plan_graph(
         wanted=wanted,
         function_version=function_version(options.preprocessing_fn),
         is_named_by_label=is_named_by_label(traced),
+        first=tuple(first),
     )
 
 
@@ -155,6 +164,11 @@ def find_spans(examples_dirs: Sequence[str], task: GraphTask) -> list[Span]:
         raise UserError(
             f"the job analyses the columns {planned}, but the data sets {list(examples_dirs)} "
             f"have {columns}; compile the template again."
+        )
+    if (first := _find_first(spans)) != task.first:
+        raise UserError(
+            f"the job numbers classes in the order of ingest.classes={list(task.first)}, but the "
+            f"data sets {list(examples_dirs)} have {list(first)}; compile the template again."
         )
     check_unknown_classes(spans, task.options)
     return spans
@@ -179,6 +193,11 @@ def _find_further(spans: Sequence[Span], options: TransformOptions) -> tuple[Col
     return spans[0].further
 
 
+def _find_first(spans: Sequence[Span]) -> tuple[str, ...]:
+    """The classes whose order somebody gave; of several lists, what the earlier ones lack."""
+    return tuple(dict.fromkeys(name for span in spans for name in span.given_classes))
+
+
 def choose_inputs(options: TransformOptions, further: Sequence[Column]) -> tuple[Column, ...]:
     """What a `preprocessing_fn` reads beside image and class: tags or values, chosen columns."""
     label = label_column(further)
@@ -201,7 +220,10 @@ def load_preprocessing_fn(
 
 
 def _load_function(
-    view: ViewOptions, options: TransformOptions, further: Sequence[Column]
+    view: ViewOptions,
+    options: TransformOptions,
+    further: Sequence[Column],
+    first: Sequence[str] = (),
 ) -> tuple[PreprocessingFn, Traced]:
     """The function of `load_preprocessing_fn`, and its trace."""
     name = options.preprocessing_fn
@@ -216,4 +238,4 @@ def _load_function(
     check_outputs(traced, name)
     check_dependencies(traced, name)
     check_vocabulary(traced, name)
-    return guard(function, name), traced
+    return guard(function, name, first), traced

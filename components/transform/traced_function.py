@@ -4,7 +4,7 @@ import dataclasses
 import inspect
 import tempfile
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -17,6 +17,7 @@ from image_pipeline.components.dotted import Named
 from image_pipeline.components.errors import UserError, explain_shortage
 from image_pipeline.components.messages import suggest
 from image_pipeline.components.transform import statistics
+from image_pipeline.components.transform.name_vocabulary import offer_order
 from image_pipeline.components.transform.sums_analyzer import offer_sums
 
 PreprocessingFn = Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]]
@@ -53,12 +54,13 @@ def trace(function: PreprocessingFn, specs: Mapping[str, tf.TensorSpec]) -> Trac
     return Traced(graph, inputs, outputs, scratch)
 
 
-def guard(function: PreprocessingFn, name: str) -> PreprocessingFn:
+def guard(function: PreprocessingFn, name: str, first: Sequence[str] = ()) -> PreprocessingFn:
     """Wraps a user's function so that its mistakes are `UserError`s, and records are counted.
 
     Args:
       function: the user's.
       name: its dotted path, for messages.
+      first: the classes that are numbered first, in this order; others follow by their names.
 
     Returns:
       The function to analyse. Its graph holds the statistic `records`, how many were analysed.
@@ -69,7 +71,7 @@ def guard(function: PreprocessingFn, name: str) -> PreprocessingFn:
     def preprocessing_fn(inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         images, labels = inputs[contract.IMAGE_INPUT], inputs[contract.LABEL_INPUT]
         records = tft.sum(tf.ones_like(labels, tf.int64))
-        with offer_sums(images, labels):
+        with offer_sums(images, labels), offer_order(first):
             outputs = _call(named.function, name, inputs)
         _check_kind(outputs, name, record.TAGS in inputs)
         label = statistics.keep_statistics(

@@ -71,16 +71,16 @@ def write_template(
     here = code_version(*ROOMS)
     _ = root | "CodeVersion" >> beam.Create([here]) | "CheckCode" >> beam.Map(_check_code)
     if ingest is None:
-        further = _read_further(data_dir, analysis)
+        further, first = _read_labels(data_dir, analysis)
         data_dirs = root | "DataSet" >> beam.Create([data_dir])
     else:
         options = complete_options(ingest.images_dir, ingest.options)
-        further = further_columns(options.column_types)
+        further, first = further_columns(options.column_types), options.classes or ()
         data_dirs = root | "Ingest" >> _Ingest(ingest.images_dir, data_dir, options)
     if analysis is not None:
         scratch = files.join(analysis.graph_dir, ".scratch")
         folders = (analysis.graph_dir, scratch)
-        analyze_later(data_dirs, *folders, analysis.view, analysis.options, further)
+        analyze_later(data_dirs, *folders, analysis.view, analysis.options, further, first)
         root.run()
         files.delete_tree(scratch)  # tf.Transform writes there while a job is described, too.
     else:
@@ -91,12 +91,14 @@ def _check_code(here: str) -> None:
     check_same_code(here, code_version(*ROOMS))
 
 
-def _read_further(data_dir: str, analysis: AnalysisJob | None) -> tuple[Column, ...]:
-    """The further columns of a data set that is there."""
+def _read_labels(
+    data_dir: str, analysis: AnalysisJob | None
+) -> tuple[tuple[Column, ...], tuple[str, ...]]:
+    """The further columns of a data set that is there, and the classes that it was given."""
     manifest = read_whole_manifest(data_dir)
     if analysis is not None:
         check_data_set(manifest, analysis.view, data_dir)
-    return manifest.further
+    return manifest.further, manifest.given_classes
 
 
 @dataclasses.dataclass

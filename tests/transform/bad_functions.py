@@ -9,6 +9,8 @@ import tensorflow as tf
 import tensorflow_transform as tft
 from numpy.random import default_rng
 
+from image_pipeline.components.transform.preprocessing import standardize
+
 GENERATOR = np.random.default_rng(0)
 
 
@@ -188,6 +190,10 @@ def misnamed_vocabulary(inputs):
 def other_vocabulary(inputs):
     number(inputs["label"])
     return _relabel(inputs, number(inputs["label"], vocab_filename="classes"))
+
+
+def two_vocabularies(inputs):
+    return standardize(inputs) | {"label": number(inputs["label"])}
 
 
 def vocabulary_with_buckets(inputs):

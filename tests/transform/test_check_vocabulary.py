@@ -27,6 +27,7 @@ def check(function):
         ("no_vocabulary", r"pkg\.fn must number the labels by a vocabulary .*'label', .* got none"),
         ("unnamed_vocabulary", r"vocab_filename='label', .* got \['vocab_compute_and_apply"),
         ("misnamed_vocabulary", r"vocab_filename='label', .* got \['classes'\]"),
+        ("two_vocabularies", r"must have one vocabulary 'label', got 2"),
         ("unused_vocabulary", r"makes the label output without the vocabulary 'label'"),
         ("vocabulary_with_counts", r"plain list of names, .* store_frequency and file_format"),
         ("compressed_vocabulary", r"plain list of names, .* store_frequency and file_format"),

@@ -29,6 +29,7 @@ def folder(tmp_path_factory):
 def test_counts_are_in_the_order_of_the_vocabulary(folder):
     found = read_statistics(folder)
     vocabulary = tft.TFTransformOutput(folder).vocabulary_by_name("label")
+    assert [name.decode() for name in vocabulary] == sorted(KEPT)
     assert found["class_names"].tolist() == vocabulary
     assert found["class_counts"].tolist() == [KEPT[name.decode()] for name in vocabulary]
     assert found["class_counts"].dtype == np.int64

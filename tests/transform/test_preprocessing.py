@@ -58,7 +58,7 @@ def test_the_graph_normalises_and_numbers_the_classes(tmp_path):
     expected = (exact[:3] - exact.mean((0, 1, 2))) / exact.std((0, 1, 2))
     np.testing.assert_allclose(outputs[contract.IMAGE_OUTPUT], expected, atol=1e-6)
     assert outputs[contract.IMAGE_OUTPUT].dtype == tf.float32
-    assert outputs[contract.LABEL_OUTPUT].numpy().tolist() == [1, 0, -1]
+    assert outputs[contract.LABEL_OUTPUT].numpy().tolist() == [0, 1, -1]
 
 
 def test_a_constant_channel_is_divided_by_one(tmp_path):
