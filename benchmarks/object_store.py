@@ -72,7 +72,11 @@ def read(root: str) -> int:
     batches = input_fn(
         [files.join(root, "data-0", "Split-train", "*")],
         view=ViewOptions(height_px=SIZE_PX, width_px=SIZE_PX),
-        feeding=FeedingOptions(batch_size=BATCH_SIZE, source="streaming"),
+        feeding=FeedingOptions(
+            batch_size=BATCH_SIZE,
+            source="streaming",
+            augment=["random_resized_crop", "flip_horizontal"],
+        ),
         transform_graph_dir=None,
         mode="train",
     )

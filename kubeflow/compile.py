@@ -47,7 +47,7 @@ def compile_command(
     from image_pipeline.show.terminal import quiet_terminal
 
     config = load_config(config_path, overrides)
-    config, beam_args = prepare_options(config, images_dir, beam_flags)
+    config, beam_args, chosen = prepare_options(config, images_dir, beam_flags)
     # Drops what libraries say while they are imported; errors still get through.
     with quiet_terminal(os.devnull):
         job = compile_pipeline(
@@ -55,6 +55,8 @@ def compile_command(
         )
     root = job["pipelineSpec"]["root"]
     steps, parameters = root["dag"]["tasks"], root["inputDefinitions"]["parameters"]
+    if chosen:
+        say(f"Look at: {chosen}.")
     say(f"Wrote {output_path}, {len(steps)} steps: {', '.join(sorted(steps))}.")
     say(f"Parameters of a run: {', '.join(parameters)}.")
     for name, parameter in parameters.items():

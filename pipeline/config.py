@@ -60,7 +60,7 @@ class PipelineConfig(Options):
                 "your own, or in transform.columns."
             )
         asked = self.training.class_weights, self.training.label_smoothing
-        if problem := CLASSES.refuse_training(self.feeding.augment, *asked):
+        if problem := CLASSES.refuse_training(self.feeding.steps, *asked):
             raise ValueError(problem)
         return self
 
@@ -115,7 +115,7 @@ def check_pixels_fit(config: PipelineConfig) -> None:
             f"ingest.prepare.channels={prepare.channels}, but view.channels={view.channels}; give "
             "both the number of channels that the images have."
         )
-    check_steps(config.feeding.augment, view.dtype, view.channels)
+    check_steps(config.feeding.steps, view.dtype, view.channels)
     if config.spans.window != 1 and prepare.depth.must_be_found:
         raise UserError(
             "ingest.prepare.depth in percent comes to other numbers in each span, but "

@@ -151,7 +151,7 @@ def _describe(key: str, field: FieldInfo, defaults: Any) -> Option:
     kind += _say_bounds(field)
     unit = next((unit for end, unit in _UNITS.items() if name.endswith(end)), None)
     kind = _LIST_OF_STEPS if key == _AUGMENT else f"{kind}, in {unit}" if unit else kind
-    values = tuple(map(_to_yaml, _few_values(field.annotation)))
+    values = tuple(map(to_yaml, _few_values(field.annotation)))
     return Option(
         key, _default(name, field, defaults), kind + null, _flatten(field.description), values
     )
@@ -159,12 +159,12 @@ def _describe(key: str, field: FieldInfo, defaults: Any) -> Option:
 
 def _default(name: str, field: FieldInfo, defaults: Any) -> str:
     if defaults is not None:
-        return _to_yaml(getattr(defaults, name))
+        return to_yaml(getattr(defaults, name))
     value = field.get_default(call_default_factory=True, validated_data={})
-    return "" if value is pydantic_core.PydanticUndefined else _to_yaml(value)
+    return "" if value is pydantic_core.PydanticUndefined else to_yaml(value)
 
 
-def _to_yaml(value: object) -> str:
+def to_yaml(value: object) -> str:
     """A value on one line."""
     plain = pydantic_core.to_jsonable_python(value)
     text = yaml.safe_dump(plain, default_flow_style=True, width=10**6, sort_keys=False)
@@ -216,7 +216,7 @@ def _kind(annotation: Any) -> str:
         others = [_kind(part) for part in parts if part is not type(None)]
         return " or ".join(others) + _OR_NULL * (type(None) in parts)
     if origin is Literal:
-        return " or ".join(f"`{_to_yaml(part)}`" for part in parts)
+        return " or ".join(f"`{to_yaml(part)}`" for part in parts)
     if origin is dict:
         return f"mapping of {_kind(parts[0])} to {_kind(parts[1])}"
     if origin in (tuple, list):

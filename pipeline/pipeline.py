@@ -16,6 +16,7 @@ from tfx.types.channel import Channel
 # After TFX, which provides a stand-in for a module that this needs and tfx-bsl 1.21 lacks.
 import tensorflow_data_validation as tfdv
 
+from image_pipeline.choose_steps import complete_steps
 from image_pipeline.components import files
 from image_pipeline.components.augment.apply import check_user_steps
 from image_pipeline.components.augment.options import UserStep
@@ -73,9 +74,10 @@ def create_pipeline(
         `spans.window` is set and the span is not known before the run.
     """
     check_splits(config)
+    config, _ = complete_steps(config)  # Whoever sees the images has chosen before.
     check_labels_fit(config)
     check_pixels_fit(config)
-    check_user_steps(config.feeding.augment)
+    check_user_steps(config.feeding.steps)
     task = name_task(choose_task(config.ingest))
     further = record.further_columns(config.ingest.column_types)
     check_slices(task, config.evaluation.slices, further)
@@ -193,7 +195,7 @@ def _create_trainer(
 
 def _version_of_training(config: PipelineConfig) -> str:
     """Hashes of what the Trainer reads besides its inputs: code, and the weights it starts from."""
-    steps = [step.op for step in config.feeding.augment if isinstance(step, UserStep)]
+    steps = [step.op for step in config.feeding.steps if isinstance(step, UserStep)]
     model, compiler = config.training.model, config.training.compile
     builder = model if model is not None and is_dotted(model) else None
     functions = [each for each in (builder, compiler, *steps) if each]

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from image_pipeline.choose_steps import complete_steps_for
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.extras import need
@@ -25,6 +26,8 @@ def read_config(
 ) -> PipelineConfig:
     """Reads the options: from a file, else those that a run was made with, else the defaults.
 
+    Random steps that these do not name are those that a run would choose for the data set.
+
     Args:
       source: a data set, or a run.
       path: a YAML file or None.
@@ -37,6 +40,8 @@ def read_config(
     if stored:
         _check_stored(stored, source.folder)
     config = load_config(path, [*stored, *overrides])
+    if not stored:  # Of a run, what is not named was not taken.
+        config = complete_steps_for(config, source.data_dir, source.manifest)
     if source.graph_dir is not None:
         _check_view(config, source.graph_dir)
     return config

@@ -123,7 +123,7 @@ def _plan_work(feeding: FeedingOptions, view: ViewOptions, use: Use) -> Stage:
     most cases of one batch at a time.
     """
     pixels, size = _count_pixels(view)
-    has_kernels = use == "train" and bool(feeding.augment) and not feeding.compiled
+    has_kernels = use == "train" and bool(feeding.steps) and not feeding.compiled
     a_pixel = 16 * batches_in_work() if has_kernels else 0
     a_pixel += 4 if _PIXEL_BYTES[feeding.dtype] == 2 else 0
     made_of = f"{a_pixel} bytes x {feeding.batch_size} batch_size x {size}"

@@ -40,7 +40,7 @@ def make_augment(feeding: FeedingOptions, view: ViewOptions, kind: LabelKind = C
         # Each crop then comes with its mirror image, which a random flip would undo. The flip keeps
         # its place in the list, by which later steps are seeded.
         FlipHorizontal(probability=0) if mirrors and isinstance(step, FlipHorizontal) else step
-        for step in feeding.augment
+        for step in feeding.steps
     ]
     # Each step by itself: if fused with the next one, XLA would recompute it for each of its uses,
     # and take up to five times as long.
@@ -117,11 +117,11 @@ def make_finish(
     Raises:
       UserError: if labels are to be mixed, but no graph numbers them; or masks or boxes.
     """
-    if problem := kind.refuse_mixing(feeding.augment, graph is not None):
+    if problem := kind.refuse_mixing(feeding.steps, graph is not None):
         raise UserError(problem)
     if training:
-        apply.check_user_steps(feeding.augment, next(iter(kind.moves), None))
-        check_steps(feeding.augment, view.dtype, view.channels)
+        apply.check_user_steps(feeding.steps, next(iter(kind.moves), None))
+        check_steps(feeding.steps, view.dtype, view.channels)
     augment = make_augment(feeding, view, kind) if training else _take_as_they_are
     pixels = _make_pixels(graph, feeding, view)
     number = None if graph is None or kind.moves else graph.number_labels(names)

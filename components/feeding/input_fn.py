@@ -27,6 +27,10 @@ from image_pipeline.components.views.options import ViewOptions
 
 _LOG = logging.getLogger(__name__)
 _WINDOW = "window"  # of a batch: int32 [batch, 4], the crops
+_PLAIN_VIEWS = (
+    "feeding.augment names no random steps: training sees the views of evaluation, shuffled. "
+    'augment=["random_resized_crop", "flip_horizontal"] would crop and mirror them at random.'
+)
 
 
 # All here is ops already. AutoGraph would translate each function first, which took more than half
@@ -59,8 +63,10 @@ def input_fn(
 
     Every epoch has every record exactly once (unless `feeding` balances classes, asks for many
     views, drops or pads the remainder, or skips bad records), in batches that never reach into the
-    next epoch, so `steps_per_epoch` batches are one epoch. "train" shuffles and makes random views,
-    "eval" does neither.
+    next epoch, so `steps_per_epoch` batches are one epoch. "train" shuffles and takes the random
+    steps of `feeding.augment`, "eval" does neither. Nothing is random that is not named: by default
+    training sees the views of evaluation; `["random_resized_crop", "flip_horizontal"]` crops and
+    mirrors them.
 
     Args:
       files: TFRecord paths or patterns; those that end in .gz are gunzipped.
@@ -104,6 +110,8 @@ def input_fn(
     else:
         graph = TransformGraph(transform_graph_dir)
         check_fits(graph, files, view, feeding, mode)
+    if mode == "train" and feeding.augment is None:
+        _LOG.info(_PLAIN_VIEWS)
     passes = Passes(
         mode=mode,
         seed=seed,

@@ -7,7 +7,6 @@ import pydantic
 
 from image_pipeline.components.augment.options import (
     CutMix,
-    FlipHorizontal,
     Mixup,
     PadAndCrop,
     RandomResizedCrop,
@@ -126,10 +125,11 @@ class FeedingOptions(Options):
     """What happens if an indexed record cannot be read: `stop` ends with its name; `skip` logs it
     and leaves it out of evaluation, and in training replaces it by another record of its batch,
     which thus keeps its size. `skip` needs the index."""
-    augment: Steps = (RandomResizedCrop(), FlipHorizontal())
+    augment: Steps | None = None
     """Training: the random steps that make a view, in order; each is a name, a mapping of its
     options with the name as `op`, or the dotted path of your own function. `[]` means none: the
-    views of evaluation."""
+    views of evaluation, shuffled. So does `null` in Python; `run` and Kubeflow's compile then
+    choose by the data, and say what: `[random_resized_crop, flip_horizontal]` for photos."""
     min_visible: float = pydantic.Field(default=0.25, ge=0, le=1)
     """Boxes of which a smaller share is left in the view, after its crop and all steps that move
     it, are dropped; the others are clipped at its sides."""
@@ -173,7 +173,7 @@ class FeedingOptions(Options):
             raise ValueError(
                 f"many_views.crops={self.many_views.crops} needs random_resized_crop or "
                 "pad_and_crop among the steps of augment: all centre views of an image are the "
-                "same; add one of them, or set crops=1."
+                "same; name one of them in feeding.augment, or set crops=1."
             )
         return self
 
@@ -200,6 +200,11 @@ class FeedingOptions(Options):
         return self
 
     @property
+    def steps(self) -> Steps:
+        """The random steps of training: nothing is random that is not named."""
+        return self.augment or ()
+
+    @property
     def mixes_labels(self) -> bool:
         """Whether labels are shares of classes, because training mixes images."""
         return self._has(Mixup, CutMix)
@@ -207,11 +212,11 @@ class FeedingOptions(Options):
     @property
     def crop(self) -> RandomResizedCrop | None:
         """The random crop that becomes the view; None for the centre."""
-        first = self.augment[0] if self.augment else None
+        first = self.steps[0] if self.steps else None
         return first if isinstance(first, RandomResizedCrop) else None
 
     def _has(self, *kinds: type[Options]) -> bool:
-        return any(isinstance(step, kinds) for step in self.augment)
+        return any(isinstance(step, kinds) for step in self.steps)
 
     def index_options(self) -> list[str]:
         """The options in use that need the index."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from image_pipeline.components import files
 from image_pipeline.components.json_files import read_json
@@ -43,6 +44,7 @@ class History:
       softmax_added: whether the model gives logits, and the exported one probabilities.
       started_from: where the first weights come from; None if they were random.
       best_epoch: with early stopping, the number of the best epoch, from 0; else None.
+      random_steps: those that training took, as a configuration names them; None if not known.
     """
 
     metrics: Mapping[str, Sequence[float | None]]
@@ -54,6 +56,7 @@ class History:
     softmax_added: bool = False
     started_from: str | None = None
     best_epoch: int | None = None
+    random_steps: Sequence[Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
         """Checks that both times are of the same epochs."""

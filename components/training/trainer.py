@@ -170,6 +170,7 @@ def _fit(run: _Run, checked: CheckedModel) -> None:
         softmax_added=checked.gives_logits,
         started_from=name_start(training),
         best_epoch=stopping.best_epoch,
+        random_steps=[step.model_dump(mode="json") for step in run.feeding.steps],
         **clock.times(),
     )
     write_history(run.fn_args.model_run_dir, history)

@@ -63,7 +63,7 @@ def open_session(asked: Asked) -> Session:
         originals=Originals(source.data_dir, manifest, images),
         views=None if settings is None else Views(catalogue, settings),
         marks=Marks(asked.marks_path),
-        steps=() if settings is None else tuple(describe_steps(settings.feeding.augment)),
+        steps=() if settings is None else tuple(describe_steps(settings.feeding.steps)),
         drawn=next(iter(find_kind(manifest.columns).moves), ""),
     )
 

@@ -83,7 +83,7 @@ def _draw(
     from image_pipeline.show.random_steps import describe_steps
 
     views = read_views([pattern], config.view, config.feeding, graph_dir, *counts)
-    steps = describe_steps(config.feeding.augment)
+    steps = describe_steps(config.feeding.steps)
     options = config.model_dump(mode="json", include={"view", "feeding"})
     save_sheet(output_path, views, [title, *steps], yaml.safe_dump(options, sort_keys=False))
     return steps

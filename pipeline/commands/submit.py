@@ -67,7 +67,9 @@ def submit(
     config = load_config(config_path, overrides)
     schedule = read_schedule(recurring) if recurring else None
     host = find_host(host)
-    config, beam_args = prepare_options(config, images_dir, beam_flags)
+    config, beam_args, chosen = prepare_options(config, images_dir, beam_flags)
+    if chosen:
+        say(f"Look at: {chosen}.", err=True)
     with tempfile.TemporaryDirectory() as folder:
         submission = Submission(
             pipeline_path=os.path.join(folder, "pipeline.yaml"),

@@ -77,7 +77,7 @@ def _speed_up_views(figures: Figures, feeding: FeedingOptions) -> _Proposals:
 def _speed_up_augment(figures: Figures, feeding: FeedingOptions) -> _Proposals:
     if not feeding.compiled:
         yield "have the random steps compiled (feeding.compiled=true)", {"augment": 0.1}
-    named = ", ".join(step.model_dump()["op"] for step in feeding.augment)
+    named = ", ".join(step.model_dump()["op"] for step in feeding.steps)
     yield f"make the random steps ({named}) twice as fast, or leave one out", {"augment": 0.5}
     yield from _add_cores(figures)
 

@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from image_pipeline.choose_steps import SMALL_PX, choose_steps
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.init.choose_model import choose_model
 from image_pipeline.init.layout import Layout
 from image_pipeline.init.mask_levels import describe_levels, guess_classes
 from image_pipeline.init.sizes import Sizes, guess_view
-from image_pipeline.option_list import find_options, first_sentence
+from image_pipeline.option_list import find_options, first_sentence, to_yaml
 from image_pipeline.show.words import format_count
 
-_SMALL_PX = 64  # below it, JPEG's blocks are a large part of the picture
 # What a model should see in training, as 2,000 images in 20 epochs, where time allows.
 _LEAST_VIEWS, _LEAST_EPOCHS, _MOST_EPOCHS = 40_000, 10, 40
 _FEW_IMAGES = 500  # below it, a tenth is too little to evaluate on
@@ -75,9 +75,9 @@ def write_starter(layout: Layout, sizes: Sizes, answers: Answers = _NO_ANSWERS) 
     height, width, channels = guess_view(sizes, kind == "boxes")
     if answers.side_px is not None:
         height = width = answers.side_px
-    small = min(sizes.height_px, sizes.width_px) < _SMALL_PX
-    first_step = "pad_and_crop" if small else _CROPS.get(kind, "random_resized_crop")
-    sounds = sizes.sound is not None
+    shorter_px, sounds = min(sizes.height_px, sizes.width_px), sizes.sound is not None
+    small = shorter_px < SMALL_PX
+    steps, _ = choose_steps(kind, shorter_px, is_sound=sounds, mirrored=answers.mirrored)
     dtype = sizes.values[0] if sizes.values else "uint8"
     return _TEMPLATE.format(
         images=layout.images,
@@ -94,7 +94,7 @@ def write_starter(layout: Layout, sizes: Sizes, answers: Answers = _NO_ANSWERS) 
         width=width,
         channels=channels if dtype == "uint8" else f"{channels}\n  dtype: float32",
         batch_size=f"{32 if _has_few(layout) else 64}  # {_say('feeding.batch_size')}",
-        steps=_SOUND_STEPS if sounds else _write_steps(first_step, answers.mirrored),
+        steps=_write_steps(steps, sounds, answers.mirrored),
         epochs=f"{_choose_epochs(layout)}  # {_say('training.epochs')}",
         model=_write_model(layout, min(height, width)),
         evaluation=_write_evaluation(layout),
@@ -145,16 +145,11 @@ def _choose_f1(layout: Layout) -> tuple[float, str]:
     return round(all_tags + (1 - all_tags) / 10, 4), how
 
 
-# With boxes, a small crop would leave few of them.
-_CROPS = {"boxes": "{op: random_resized_crop, area: [0.3, 1]}"}
 _USUAL_ENCODING = "jpeg  # png loses nothing, and is five times larger"
 _SMALL_ENCODING = "original  # small files stay as they are, unless training cannot read them"
 _STEPS = """\
-  # Random steps of training; {mirror}.
-  augment: [{steps}]"""
-_SOUND_STEPS = """\
-  # Random steps of training: black rectangles hide some pitches for some time.
-  augment: [random_erasing]"""
+  # Random steps of training{why}.
+  augment: {steps}"""
 _TEMPLATE = """\
 # Written by `image-pipeline init` for {images} images: {kind}, {classes}.
 # What is left out has its default; a wrong key or value is an error that names the right ones.
@@ -177,12 +172,14 @@ training:
 {evaluation}"""
 
 
-def _write_steps(first: str, mirrored: bool) -> str:
-    """The random steps of images, with mirroring unless it makes another class of one."""
-    if not mirrored:
-        return _STEPS.format(mirror="no flip_horizontal, for sides matter", steps=first)
-    mirror = "leave out flip_horizontal where a mirrored image is another class"
-    return _STEPS.format(mirror=mirror, steps=f"{first}, flip_horizontal")
+def _write_steps(steps: Sequence[object], sounds: bool, mirrored: bool) -> str:
+    """The random steps, and why they are not others."""
+    why = "; leave out flip_horizontal where a mirrored image is another class"
+    if sounds:
+        why = ": black rectangles hide some pitches for some time"
+    elif not mirrored:
+        why = "; no flip_horizontal, for sides matter"
+    return _STEPS.format(why=why, steps=to_yaml(steps))
 
 
 def _choose_epochs(layout: Layout) -> int:

@@ -13,6 +13,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from image_pipeline.choose_steps import complete_steps
 from image_pipeline.components import files
 from image_pipeline.components.beam.args import complete_beam_args
 from image_pipeline.components.errors import UserError
@@ -38,26 +39,31 @@ _INGEST = "ImageExampleGen"
 
 def prepare_options(
     config: "PipelineConfig", images_dir: str, beam_flags: Sequence[str]
-) -> tuple["PipelineConfig", list[str]]:
+) -> tuple["PipelineConfig", list[str], str]:
     """Completes what a person gave: what a table or a folder here means, and flags of Beam.
 
     What lies elsewhere is understood by the step that ingests it, which refuses what is unclear.
+
+    Returns:
+      The configuration, the flags, and what `complete_steps` says.
 
     Raises:
       UserError: if the table cannot be read, a folder may mean several things, or flags are missing
         that Dataflow needs.
     """
+    listing = None
     if kind_of(images_dir).is_table:  # What its columns are is then part of the pipeline.
         ingest = complete_options(images_dir, config.ingest)
         config = config.model_copy(update={"ingest": ingest})
     elif os.path.exists(images_dir):
-        ingest = list_images(images_dir, config.ingest).options
-        config = config.model_copy(update={"ingest": ingest})
+        listing = list_images(images_dir, config.ingest)
+        config = config.model_copy(update={"ingest": listing.options})
+    config, chosen = complete_steps(config, listing)
     beam_args = complete_beam_args(beam_flags)
     if DATAFLOW in beam_args:  # The steps, not this machine, need the credentials.
         beam_args = add_dataflow_options(beam_args, config.dataflow)
         check_dataflow_flags(beam_args)
-    return config, beam_args
+    return config, beam_args, chosen
 
 
 def compile_pipeline(

@@ -103,7 +103,7 @@ def _check_fixed(compiled: PipelineConfig, changed: PipelineConfig) -> None:
     for path, reason in _FIXED.items():
         _check_same(path, reason, _look_up(compiled, path), _look_up(changed, path))
     functions = [
-        [step.op for step in config.feeding.augment if isinstance(step, UserStep)]
+        [step.op for step in config.feeding.steps if isinstance(step, UserStep)]
         for config in (compiled, changed)
     ]
     _check_same("feeding.augment", _NAMED, *functions)

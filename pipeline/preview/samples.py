@@ -116,7 +116,7 @@ def view_records(
       view: as `read_views` takes it, as are those that follow.
     """
     kind = find_labels(paths)
-    apply.check_user_steps(feeding.augment, next(iter(kind.moves), None))
+    apply.check_user_steps(feeding.steps, next(iter(kind.moves), None))
     stored = StoredViews(paths, chosen, kind)
     reader = _Reader(paths, view, feeding, stored)
     evals = reader.read_eval()
@@ -285,7 +285,7 @@ class _Reader:
 
     def _explain(self, error: Exception) -> Exception:
         """The error, explained if it probably comes from a function that the user wrote."""
-        steps = [step.op for step in self._feeding.augment if isinstance(step, UserStep)]
+        steps = [step.op for step in self._feeding.steps if isinstance(step, UserStep)]
         if not steps:
             return error
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]

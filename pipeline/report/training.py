@@ -42,6 +42,7 @@ class TrainingFigures:
 
     Attributes:
       best_epoch: early stopping's, from 1; None without it.
+      random_steps: as `History` has them.
     """
 
     epochs: int
@@ -52,6 +53,7 @@ class TrainingFigures:
     softmax_added: bool
     started_from: str | None
     best_epoch: int | None
+    random_steps: Sequence[Mapping[str, Any]] | None
     curves: list[Curve]
 
 
@@ -89,6 +91,7 @@ def describe_training(history: History) -> TrainingFigures:
         unknown_records=history.unknown_records,
         softmax_added=history.softmax_added,
         started_from=history.started_from,
+        random_steps=history.random_steps,
         best_epoch=None if history.best_epoch is None else history.best_epoch + 1,
         curves=[Curve(name, metrics.get(name), own, _find_best(name, own)) for name, own in pairs],
     )

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from image_pipeline.choose_steps import complete_steps
 from image_pipeline.components import files
 from image_pipeline.components.inference.named_images import check_listed
 from image_pipeline.components.inference.options import options_for_others
@@ -89,9 +90,11 @@ def plan_run(
     source = find_images(images_dir, span, config.spans.window)
     newest = list_images(source.folders[-1].path, config.ingest)
     config = config.model_copy(update={"ingest": newest.options})
+    config, chosen = complete_steps(config, newest)
     check_labels_fit(config)
     check_pixels_fit(config)
     survey, earlier = survey_source(source, newest)
+    survey = dataclasses.replace(survey, noticed=(*survey.noticed, *filter(None, [chosen])))
     check_classes(survey, images_dir)
     for folder in source.folders:
         check_output(output_dir, folder.path)

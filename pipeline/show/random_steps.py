@@ -1,6 +1,6 @@
 """Training's random steps in words."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from image_pipeline.components.augment.options import UserStep
@@ -10,6 +10,11 @@ from image_pipeline.components.options import Options
 def describe_steps(steps: Sequence[Options]) -> list[str]:
     """One line a step: its name, and its options by name."""
     return [_describe_step(step) for step in steps] or ["no random steps"]
+
+
+def name_steps(steps: Sequence[Mapping[str, Any]]) -> str:
+    """The names of steps as a configuration or `History` has them."""
+    return ", ".join(step["op"] for step in steps) or "none"
 
 
 def _describe_step(step: Options) -> str:

@@ -30,6 +30,7 @@ from image_pipeline.show.judgement import (
     read_bound,
     read_failures,
 )
+from image_pipeline.show.random_steps import name_steps
 from image_pipeline.show.rows import (
     format_classes,
     format_constant_channels,
@@ -169,6 +170,7 @@ def _summarize_training(history: History) -> dict[str, Any]:
         "unknown_records": history.unknown_records,
         "softmax_added": history.softmax_added,
         "started_from": history.started_from,
+        "random_steps": history.random_steps,
         "best_epoch": None if history.best_epoch is None else history.best_epoch + 1,
     }
 
@@ -213,6 +215,8 @@ def _span_rows(spans: Sequence[int]) -> list[tuple[str, str]]:
 def _training_rows(training: Mapping[str, Any]) -> list[tuple[str, str]]:
     counts = (training["steps"], "step"), (training["epochs"], "epoch")
     rows = [("training", ", ".join(format_count(*each) for each in counts))]
+    if (steps := training.get("random_steps")) is not None:
+        rows.append(("random steps", name_steps(steps)))
     if start := training.get("started_from"):
         rows.append(("started from", start))
     if best := training.get("best_epoch"):

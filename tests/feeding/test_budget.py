@@ -63,8 +63,8 @@ def test_ready_batches_have_the_models_type(dtype, pixel_bytes):
     ("options", "step_bytes"),
     [
         ({}, 0),
-        ({"compiled": False}, 3 * 16),
-        ({"compiled": False, "augment": []}, 0),
+        ({"compiled": False, "augment": ["flip_horizontal"]}, 3 * 16),
+        ({"compiled": False}, 0),
         ({"dtype": "bfloat16"}, 4),
     ],
     ids=str,

@@ -387,7 +387,7 @@ def test_padding_has_views_of_its_own(train_shards):
 
 
 def test_batches_that_two_views_would_share_are_refused(train_shards):
-    views = {"many_views": {"crops": 2}}
+    views = {"many_views": {"crops": 2}, "augment": CROPPED}
     records = len(read_index(train_shards))
     fitting = records // 2 + 1
     assert open_indexed(train_shards, batch_size=fitting, **views).steps

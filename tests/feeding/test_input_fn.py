@@ -124,6 +124,18 @@ def test_eval_ignores_augmentation_seed_and_remainder(pattern):
     )
 
 
+@pytest.mark.parametrize("augment", [None, ["random_resized_crop", "flip_horizontal"]])
+def test_nothing_is_random_but_the_order_unless_it_is_named(pattern, augment, caplog):
+    with caplog.at_level("INFO"):
+        batches = read(pattern, augment=augment, seed=3)
+    seen = images_by_record(batches)
+    same = [np.array_equal(seen[n], shards.draw_image(n)) for n in range(RECORDS)]
+    assert order(batches) != sorted(order(batches)) == list(range(RECORDS))
+    assert all(same) if augment is None else not any(same)
+    said = [each for each in caplog.messages if "names no random steps" in each]
+    assert len(said) == (augment is None)
+
+
 @settings(max_examples=few())
 @given(
     seed=st.integers(0, 2**31 - 1),

@@ -46,7 +46,7 @@ def test_the_remainder_is_told(train_shards):
         {"balance": "uniform"},
         {"balance": {"cat": 5, "dog": 1}},
         {"balance": {"cat": 5, "dog": 1}, "remainder": "drop"},
-        {"many_views": {"crops": 2, "mirror": True}},
+        {"many_views": {"crops": 2, "mirror": True}, "augment": ["random_resized_crop"]},
         {"select": {"fraction": 0.5}},
         {"select": {"where": 'label == "cat"'}, "batch_size": 3},
     ],

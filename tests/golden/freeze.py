@@ -25,6 +25,7 @@ from tests.golden.cases import CASES, OPTIONS, Case
 FOLDER = pathlib.Path(__file__).parent / "results"
 VIEW = {"height_px": 16, "width_px": 24}
 FEEDING = {"batch_size": 4}
+STEPS = {"augment": ["random_resized_crop", "flip_horizontal"]}
 EPOCHS = 3
 # What commands say, and the form of what they say of a run.
 SAID = ("messages", "run")
@@ -125,14 +126,17 @@ def _show(value: Any) -> str:
 
 
 def list_batches(data: pathlib.Path) -> dict[str, list[str]]:
-    """The batches of training, evaluation, and of two workers; and that resuming goes on alike."""
+    """The batches of training, evaluation, and of two workers with random views.
+
+    And that resuming goes on alike.
+    """
     train = [show_batch(batch) for batch in read(data, "train", epochs=EPOCHS)]
     steps = len(train) // EPOCHS
     resumed = read(data, "train", epochs=EPOCHS - 1, first_epoch=1, first_step=1)
     assert [show_batch(batch) for batch in resumed] == train[steps + 1 :]
     workers = [
-        [show_batch(batch) for batch in read(data, "train", epochs=1, worker=worker, workers=2)]
-        for worker in range(2)
+        [show_batch(batch) for batch in read(data, "train", epochs=1, **STEPS, **share)]
+        for share in ({"worker": 0, "workers": 2}, {"worker": 1, "workers": 2})
     ]
     evaluated = [show_batch(batch) for batch in read(data, "eval", epochs=1)]
     return {"train": train, "eval": evaluated, "workers": [*workers[0], *workers[1]]}

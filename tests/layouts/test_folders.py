@@ -78,7 +78,7 @@ def test_every_door_understands_the_same_splits_and_classes(tmp_path, capfd):
     options = IngestOptions()
     work = str(tmp_path / "work")
     run_ingest(str(folder), str(tmp_path / "component"), work, options, make_pipeline)
-    compiled, _ = prepare_options(PipelineConfig(), str(folder), ())
+    compiled, *_ = prepare_options(PipelineConfig(), str(folder), ())
     assert list(compiled.ingest.understood) == _SAID
     work = str(tmp_path / "later")
     run_ingest(str(folder), str(tmp_path / "compiled"), work, compiled.ingest, make_pipeline)

@@ -279,7 +279,7 @@ def test_verify_of_an_epoch_tells_records_steps_and_quality(folder):
 
 
 def test_verify_of_an_epoch_goes_by_the_options(folder):
-    options = ("many_views.crops=3", "remainder=pad", "batch_size=5")
+    options = ("many_views.crops=3", "augment=[pad_and_crop]", "remainder=pad", "batch_size=5")
     flags = [flag for option in options for flag in ("--set", f"feeding.{option}")]
     first, *_ = call("verify", folder / "out", "--epoch", 0, *flags)[1].splitlines()
     draws = 3 * read_manifest(str(folder / "out")).splits["train"].records

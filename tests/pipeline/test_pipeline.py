@@ -110,6 +110,17 @@ def test_masks_are_judged_by_their_mean_iou():
     assert told["slicing_specs"] == [{}]
 
 
+def test_the_trainer_is_told_all_random_steps_even_if_nobody_names_any():
+    told = []
+    for overrides in ([], [MASKS, "view={height_px: 32, width_px: 99}"], ["feeding.augment=[]"]):
+        created = create_pipeline(load_config(None, overrides), "images", "root", "push")
+        (trainer,) = [each for each in created.components if each.id == "Trainer"]
+        feeding = json.loads(trainer.exec_properties["custom_config"])["feeding"]
+        told.append([step["op"] for step in feeding["augment"]])
+    crops = ["random_resized_crop", "pad_and_crop"]
+    assert told == [*([crop, "flip_horizontal"] for crop in crops), []]
+
+
 def test_the_evaluator_counts_its_records():
     pipeline = create_pipeline(load_config(None), "images", "root", "push")
     (evaluator,) = [each for each in pipeline.components if each.id == "Evaluator"]

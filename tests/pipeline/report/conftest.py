@@ -116,6 +116,7 @@ def run_dir(images_dir):
     model_dir = rooms / "Trainer/model/5"
     export_model(_make_model(), str(graph), CONFIG.view, names, str(model_dir / "Format-Serving"))
     start = {"started_from": "training.weights=mine.weights.h5", "best_epoch": 1}
+    start["random_steps"] = [{"op": "rotate", "degrees": 15.0}, {"op": "cutout"}]
     history = History(metrics=HISTORY, steps_per_epoch=4, **TIMES, **start)
     write_history(str(rooms / "Trainer/model_run/5"), history)
     _write_figures(str(rooms / "Evaluator/evaluation/6"), examples, model_dir / "Format-Serving")

@@ -131,7 +131,7 @@ def test_names_from_files_are_escaped(texts):
 def test_the_page_shows_the_figures(texts):
     words = " ".join(" ".join(Page(texts["run"]).words).split())
     waited = "waited for input 15.0 % of its time (evaluation left out), most in epoch 3: 25.0 %."
-    started = "It started from training.weights=mine.weights.h5."
+    started = "Random steps: rotate, cutout. It started from training.weights=mine.weights.h5."
     best = "The best epoch by early stopping's figure was 2."
     assert f"Training {waited} {started} {best}" in words
     for shown in (

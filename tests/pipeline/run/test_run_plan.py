@@ -1,16 +1,20 @@
 """What a run is to do, of a few small folders."""
 
 import pytest
+from click.testing import CliRunner
 
+from image_pipeline.cli import cli
 from image_pipeline.commands import run
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.meaning.listing import take
 from image_pipeline.config import load_config
 from image_pipeline.run.engine import choose_engine
 from image_pipeline.run.part import Part
 from image_pipeline.run.run_plan import RunPlan, plan_run
-from tests.drawings import write_folder
+from tests.drawings import write_folder, write_photos, write_scenes
+from tests.sounds import encode, make_tone
 
 pytestmark = pytest.mark.unit
 
@@ -28,13 +32,61 @@ def test_a_folder_is_run_whole(photos, tmp_path):
     plan, survey = plan_run(load_config(None), str(photos / "day-5"), str(tmp_path / "out"), ())
     assert (survey.found, survey.classes) == (6, {"cat": 3, "dog": 3})
     assert plan == RunPlan(
-        config=load_config(None),
+        config=load_config(None, ["feeding.augment=[pad_and_crop, flip_horizontal]"]),
         images_dir=str(photos / "day-5"),
         output_dir=str(tmp_path / "out"),
         fingerprint=survey.fingerprint,
         beam_args=tuple(choose_engine(())),
     )
     assert (plan.span, plan.earlier, plan.part) == (None, {}, Part())
+
+
+def _make(kind, folder):
+    if kind == "masks":
+        write_scenes(folder, 4)
+    elif kind == "sounds":
+        for number in range(4):
+            path = folder / "ab"[number % 2] / f"{number}.wav"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(encode(make_tone(300 + number, 0.2, 8_000), 8_000))
+    else:
+        write_photos(folder, 4)
+    if kind == "boxes":
+        rows = [f"{'ab'[n % 2]}/{n}.png,cat,1,1,9,9" for n in range(4)]
+        (folder / "boxes.csv").write_text("\n".join(["path,label,xmin,ymin,xmax,ymax", *rows]))
+        return str(folder / "boxes.csv")
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("kind", "chosen"),
+    [
+        ("photos", ["random_resized_crop"]),
+        ("boxes", [{"op": "random_resized_crop", "area": [0.3, 1]}]),
+        ("masks", ["pad_and_crop"]),
+        ("sounds", None),
+    ],
+)
+def test_random_steps_that_nobody_names_are_those_that_init_writes(tmp_path, kind, chosen):
+    images = _make(kind, tmp_path / "images")
+    path = str(tmp_path / "c.yaml")
+    done = CliRunner().invoke(cli, ["init", images, "--yes", "--output", path])
+    assert done.exit_code == 0, done.output
+    written = load_config(path)
+    steps = ["random_erasing"] if chosen is None else [*chosen, "flip_horizontal"]
+    assert written.feeding.augment == FeedingOptions(augment=steps).augment
+    unnamed = written.feeding.model_copy(update={"augment": None})
+    asked = written.model_copy(update={"feeding": unnamed})
+    plan, survey = plan_run(asked, images, str(tmp_path / "out"), ())
+    assert plan.config.feeding == written.feeding
+    (said,) = [each for each in survey.noticed if each.startswith("feeding.augment names no")]
+    assert ", ".join(step.op for step in written.feeding.steps) in said
+
+
+def test_random_steps_that_are_named_stay(photos, tmp_path):
+    config = load_config(None, ["feeding.augment=[]"])
+    plan, survey = plan_run(config, str(photos / "day-5"), str(tmp_path), ())
+    assert (plan.config.feeding, survey.noticed) == (config.feeding, ())
 
 
 def test_of_a_pattern_the_latest_is_run_after_those_of_its_window(photos, tmp_path):

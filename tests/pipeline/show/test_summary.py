@@ -78,12 +78,16 @@ def test_unknown_classes_and_an_added_softmax_are_told():
     assert "model's output           logits; the exported model adds a softmax" in lines
 
 
-def test_the_first_weights_and_the_best_epoch_are_told():
-    lines = _print([], [], {"started_from": "training.weights=a.h5", "best_epoch": 2}).splitlines()
+def test_the_first_weights_random_steps_and_the_best_epoch_are_told():
+    steps = [{"op": "pad_and_crop", "pad": 0.125}, {"op": "flip_horizontal"}]
+    told = {"started_from": "training.weights=a.h5", "best_epoch": 2, "random_steps": steps}
+    lines = _print([], [], told).splitlines()
+    assert "random steps             pad_and_crop, flip_horizontal" in lines
     assert "started from             training.weights=a.h5" in lines
     assert "best epoch               2, by early stopping's figure" in lines
     others = _print([], []).splitlines()
-    assert not [line for line in others if line.startswith(("started", "best"))]
+    assert not [line for line in others if line.startswith(("started", "best", "random"))]
+    assert "random steps             none" in _print([], [], {"random_steps": []}).splitlines()
 
 
 def test_tags_that_training_has_not_seen_are_told():

@@ -1,0 +1,113 @@
+"""The random steps of training where a configuration names none: `init`, `run` and compile choose.
+
+They choose once, before anything is run, and write the steps into the configuration: so TFX's cache
+key, Kubeflow's templates, the metadata of a run and all that reads these have the same list.
+"""
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from image_pipeline.components.dataset.index_file import scan_index
+from image_pipeline.components.dataset.manifest import Manifest
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.labels.kinds import find_kind
+from image_pipeline.components.meaning.listing import Listing
+from image_pipeline.config import PipelineConfig
+from image_pipeline.init.sizes import measure_sizes
+
+SMALL_PX = 64
+"""Sides below it make an image small; JPEG's blocks are a large part of it, too."""
+_LOOKED_AT = 20  # images whose sizes tell whether they are small
+
+
+def choose_steps(
+    kind: str, shorter_px: int, *, is_sound: bool = False, mirrored: bool = True
+) -> tuple[list[str | dict[str, Any]], str]:
+    """Chooses the random steps that suit images.
+
+    Sounds have one, for crops and mirrors would change pitches and turn time around: black
+    rectangles hide some pitches for some time (SpecAugment). Small images are only moved, by up to
+    an eighth of a side, as is usual for CIFAR: of a crop of 8 % of 32 x 32 pixels, 9 x 9 would be
+    left. Those with boxes are cropped to 30 % of their area at least, since a smaller crop leaves
+    few of the boxes. All others are cropped to 8 to 100 % of it, as is usual for photos since
+    Inception. All images are also mirrored, unless a person says that this makes another class of
+    one: no file tells.
+
+    Args:
+      kind: of the labels, as `LabelKind.name` has it.
+      shorter_px: the shorter side of the median image.
+      is_sound: whether the images are pictures of sounds.
+      mirrored: whether a mirrored image is as good as the image.
+
+    Returns:
+      The steps as a configuration names them, and what they suit, in words.
+    """
+    if is_sound:
+        return ["random_erasing"], "sounds"
+    mirror: list[str | dict[str, Any]] = ["flip_horizontal"] if mirrored else []
+    if shorter_px < SMALL_PX:
+        return ["pad_and_crop", *mirror], f"images with sides below {SMALL_PX} pixels"
+    if kind == "boxes":
+        return [{"op": "random_resized_crop", "area": [0.3, 1]}, *mirror], "photos with boxes"
+    return ["random_resized_crop", *mirror], "photos"
+
+
+def complete_steps(
+    config: PipelineConfig, listing: Listing | None = None
+) -> tuple[PipelineConfig, str]:
+    """Completes a configuration that names no random steps by those that suit the images.
+
+    Args:
+      config: with what is known of the images in its group `ingest`.
+      listing: the images; None where they are not to be seen, and the view tells whether they are
+        small.
+
+    Returns:
+      The configuration, and a sentence that says what was chosen; "" if steps were named.
+    """
+    prepare = config.ingest.prepare
+    return _complete(
+        config,
+        config.ingest.label_kind.name,
+        prepare.sound is not None,
+        _measure(listing) if config.feeding.augment is None and listing is not None else None,
+    )
+
+
+def complete_steps_for(config: PipelineConfig, data_dir: str, manifest: Manifest) -> PipelineConfig:
+    """The same for a data set: by what it holds, whatever the configuration says of ingest."""
+    if config.feeding.augment is not None:
+        return config
+    is_sound = manifest.options.get("prepare", {}).get("sound") is not None
+    sides = next(scan_index(data_dir, ["height", "width"]), None)  # Shuffled: the first tell.
+    shorter_px = None if sides is None else min(int(np.median(each)) for each in sides.columns)
+    return _complete(config, find_kind(manifest.columns).name, is_sound, shorter_px)[0]
+
+
+def _complete(
+    config: PipelineConfig, kind: str, is_sound: bool, shorter_px: int | None
+) -> tuple[PipelineConfig, str]:
+    if config.feeding.augment is not None:
+        return config, ""
+    if shorter_px is None:
+        shorter_px = min(config.view.height_px, config.view.width_px)
+    steps, suited = choose_steps(kind, shorter_px, is_sound=is_sound)
+    feeding = FeedingOptions.model_validate(config.feeding.model_dump() | {"augment": steps})
+    names = ", ".join(step.model_dump()["op"] for step in feeding.steps)
+    said = (
+        f"feeding.augment names no random steps, so training takes those for {suited}: {names}; "
+        "name others, or [] for none"
+    )
+    return config.model_copy(update={"feeding": feeding}), said
+
+
+def _measure(listing: Listing) -> int | None:
+    """The shorter side of the median of some images, in pixels; None where none can be read."""
+    if not listing.kind.lists_images or listing.options.video is not None:
+        return None  # A generator would run, and a video be read to its end.
+    apart = max(1, -(-listing.found // _LOOKED_AT))
+    some = list(itertools.islice(listing.refs(), 0, None, apart))
+    sizes = measure_sizes(listing.source, some)
+    return None if sizes is None else min(sizes.height_px, sizes.width_px)
