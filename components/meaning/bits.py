@@ -8,6 +8,7 @@ import numpy as np
 
 from image_pipeline.components import files
 from image_pipeline.components.images.bad_image import BadImage
+from image_pipeline.components.images.by_extras import open_by_extra
 from image_pipeline.components.images.depth import ALL_LEVELS, DepthOptions
 from image_pipeline.components.images.png import DEPTH as PNG_DEPTH
 from image_pipeline.components.images.prepare import PrepareOptions
@@ -17,6 +18,7 @@ _ENDINGS = (".png", ".tif", ".tiff")  # whose images may have over 8 bits
 _LOOKED_FOR = 2000  # references, among which some such images are
 _LOOKED_AT = 8
 _HEAD_BYTES = 32
+_FEW_LEVELS = 128  # of 256
 
 
 def find_lost_bits(refs: Iterable[ImageRef], source: Source, options: PrepareOptions) -> str:
@@ -32,9 +34,7 @@ def find_lost_bits(refs: Iterable[ImageRef], source: Source, options: PrepareOpt
         return ""
     if not files.is_local(source.root):  # Each costs a request there.
         return ""
-    some = itertools.islice(refs, _LOOKED_FOR)
-    may_be = [r for r in some if r.problem is None and r.path.lower().endswith(_ENDINGS)]
-    looked_at = may_be[:: max(1, len(may_be) // _LOOKED_AT)][:_LOOKED_AT]
+    looked_at = _draw_some(refs, _ENDINGS)
     highest = [level for ref in looked_at if (level := _find_highest(ref, source, options))]
     if not highest:
         return ""
@@ -51,6 +51,44 @@ def find_lost_bits(refs: Iterable[ImageRef], source: Source, options: PrepareOpt
         f"{found}: they are stored with 8, where {levels:,} of 256 levels are left; {stretch}"
         "ingest.prepare={dtype: uint16, encoding: raw} keeps every value"
     )
+
+
+def find_windowless(refs: Iterable[ImageRef], source: Source, options: PrepareOptions) -> str:
+    """What is lost of DICOM files that say no window, as a sentence; "" if nothing is.
+
+    Args:
+      refs, source, options: as of `find_lost_bits`.
+    """
+    if options.dtype != "uint8" or not files.is_local(source.root):
+        return ""
+    looked_at = _draw_some(refs, (".dcm",))
+    levels = [found for ref in looked_at if (found := _count_windowless(ref, source, options))]
+    if not levels or min(levels) > _FEW_LEVELS:
+        return ""
+    return (
+        f"{len(levels)} of {len(looked_at)} DICOM files that were looked at say no window, so that "
+        f"all numbers that they could have become 0 to 255: {min(levels)} of these 256 levels "
+        f"are used by one; ingest.prepare={{dtype: float32, encoding: raw}} keeps the "
+        "numbers"
+    )
+
+
+def _draw_some(refs: Iterable[ImageRef], endings: tuple[str, ...]) -> list[ImageRef]:
+    some = itertools.islice(refs, _LOOKED_FOR)
+    may_be = [r for r in some if r.problem is None and r.path.lower().endswith(endings)]
+    return may_be[:: max(1, len(may_be) // _LOOKED_AT)][:_LOOKED_AT]
+
+
+def _count_windowless(ref: ImageRef, source: Source, options: PrepareOptions) -> int:
+    """How many levels a file has that says no window; 0 of any other, and of a damaged one."""
+    try:
+        image = open_by_extra(source.read(ref, options.max_file_bytes))
+        if image is None or image.format != "DICOM":
+            return 0
+        pixels, _, notes = image.read_shown()
+    except (BadImage, OSError):  # Ingest will say what is wrong with it.
+        return 0
+    return np.unique(pixels).size if "16bit" in notes else 0
 
 
 def _find_highest(ref: ImageRef, source: Source, options: PrepareOptions) -> int:

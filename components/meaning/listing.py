@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from image_pipeline.components.function_version import images_version
 from image_pipeline.components.generators.generator import SHARDS_AT_ONCE
 from image_pipeline.components.labels.class_names import check_classes, find_slips
-from image_pipeline.components.meaning.bits import find_lost_bits
+from image_pipeline.components.meaning.bits import find_lost_bits, find_windowless
 from image_pipeline.components.meaning.counted_folders import Tally
 from image_pipeline.components.meaning.layout import understand
 from image_pipeline.components.meaning.open_source import open_complete, open_source
@@ -125,13 +125,10 @@ def list_images(images: str, options: IngestOptions) -> Listing:
         of_boxes = dict.fromkeys(boxes.classes, 0) if boxes and boxes.classes else None
         for sentence in find_slips(of_boxes or listing.classes):
             noticed(sentence)
-        is_own_code = version != ""
-        if (
-            kind.lists_images
-            and not is_own_code
-            and (lost := find_lost_bits(listing.refs(), listing.source, prepare))
-        ):
-            noticed(lost)
+        if kind.lists_images and not version:  # Else reading them runs a person's code.
+            for find in (find_lost_bits, find_windowless):
+                if lost := find(listing.refs(), listing.source, prepare):
+                    noticed(lost)
     listing.options = listing.options.say_understood(said.understood)
     listing.noticed = tuple(said.noticed)
     return listing

@@ -2,10 +2,12 @@
 
 import json
 import os
+import shutil
 
 import cv2
 import numpy as np
 import pytest
+from pydicom.data import get_testdata_file
 
 from image_pipeline.api import ingest
 from image_pipeline.components.errors import UserError
@@ -132,6 +134,17 @@ def test_alpha_is_no_value_that_fills_16_bits(tmp_path):
         cv2.imwrite(str(tmp_path / "a" / f"{number}.png"), pixels)
     (told,) = [each for each in understand(tmp_path).noticed if "16 bits" in each]
     assert "up to 4,095" in told and "17 of 256 levels" in told
+
+
+def test_levels_that_dicom_without_a_window_leaves_are_told(tmp_path):
+    (tmp_path / "a").mkdir()
+    for name in ("CT_small.dcm", "MR_small.dcm"):  # The latter has a window.
+        shutil.copy(get_testdata_file(name), tmp_path / "a" / name)
+    (told,) = [each for each in understand(tmp_path).noticed if "DICOM" in each]
+    assert told.startswith("1 of 2 DICOM files that were looked at say no window")
+    assert "9 of these 256 levels" in told
+    keeping = {"dtype": "float32", "encoding": "raw"}
+    assert not understand(tmp_path, prepare=keeping).noticed
 
 
 @pytest.mark.parametrize(
