@@ -126,6 +126,7 @@ class Table:
         repeated = self._find_repeated()
         labels = self._read_labels(repeated) if repeated else {}
         first_rows: dict[str, str] = {}
+        cased_before = set[str]()
         listed = array.array("q")
         for place, split, row in self._rows():
             ref = self.reference(place, split, row)
@@ -135,6 +136,11 @@ class Table:
                 listed.append(hash(ref.mask.path))
             if ref.location is not None and hash(ref.path) in repeated:
                 ref = _rename(ref, _call_by_row(place))  # They are several images nevertheless.
+            if self._cased and self._cased.get(self._path_of(place, split, row)) == ref.path:
+                if ref.path in cased_before or self._is_named(ref.path):
+                    message = f"names {ref.path!r} again, in other capital letters"
+                    ref = self._bad_row("listed_twice", place, message)
+                cased_before.add(ref.path)
             if ref.path in labels and ref.problem in (None, MISSING_FILE):
                 ref = self._judge_repeated(ref, place, labels[ref.path], first_rows)
             if ref.problem is not None:
@@ -207,13 +213,23 @@ class Table:
         for place, split, row in self._read_once.with_names():
             yield place, split if is_named else None, row
 
-    def _find_repeated(self) -> set[int]:
-        """Hashes of the paths that several rows name (and of a few others), 8 bytes a row."""
+    @functools.cached_property
+    def _hashes(self) -> np.ndarray:
+        """Of the path that each row names, sorted: int64 [rows]."""
         hashes = array.array("q")
         for place, split, row in self._rows():
             hashes.append(hash(self._path_of(place, split, row)))
-        ordered = np.sort(np.frombuffer(hashes, np.int64))
+        return np.sort(np.frombuffer(hashes, np.int64))
+
+    def _find_repeated(self) -> set[int]:
+        """Hashes of the paths that several rows name (and of a few others)."""
+        ordered = self._hashes
         return set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
+
+    def _is_named(self, path: str) -> bool:
+        """Whether a row names a file by its very name."""
+        at = np.searchsorted(self._hashes, hash(path))
+        return bool(at < len(self._hashes) and self._hashes[at] == hash(path))
 
     def _cell(self, row: Row, name: str) -> Any:
         """What a row has in the column of a name; None where it has none."""

@@ -128,3 +128,14 @@ def test_one_set_of_vertex_ai_is_shared_out_anew(tmp_path, value):
     (tmp_path / "t.csv").write_text("\n".join(lines))
     listing = understand(tmp_path / "t.csv")
     assert set(splits_of(listing).values()) <= {None, ""} and len(labels_of(listing)) == 6
+
+
+def test_a_file_that_rows_name_in_several_capital_letters_is_the_first_s(tmp_path):
+    draw_images(tmp_path, ["a.png", "b.png"])
+    names = ["A.png", "a.png", "B.png", "B.PNG"]
+    listing = understand(_write(tmp_path / "t.csv", "", names), max_bad_fraction=1)
+    assert labels_of(listing) == {"a.png": "b", "b.png": "a"}
+    assert [ref.message for ref in listing.refs() if ref.problem] == [
+        "t.csv:2: names 'a.png' again, in other capital letters",
+        "t.csv:5: names 'b.png' again, in other capital letters",
+    ]
