@@ -1,7 +1,7 @@
 """Which values of images of 16 bits become 0 and 255 where 8 are stored, and which image has any.
 
-Cameras and microscopes fill 10, 12 or 14 of a file's 16 bits: of such values, the file's top 8 bits
-hold a few levels only.
+Cameras and microscopes fill 10, 12 or 14 of a file's 16 bits: where all that 16 bits can hold
+becomes 0 to 255, theirs fill a few levels only.
 """
 
 import functools
@@ -30,8 +30,8 @@ class DepthOptions(Options):
     """Which values of images of 16 bits become 0 and 255, where 8 are stored.
 
     Those between become what lies between, the same for all images and channels; images of 8 bits
-    stay as they are. By default, the top 8 bits are kept (`depth: shift` says the same), of which
-    images of 12 bits fill 17 levels. `depth: maximum` says `high: 100%`.
+    stay as they are. By default, all 65,536 values are (`depth: shift` says the same): of the 256
+    levels, images of 12 bits fill 17 then. `depth: maximum` says `high: 100%`.
     """
 
     low: int | str = 0
@@ -91,7 +91,7 @@ class DepthOptions(Options):
 
     @property
     def levels(self) -> "Levels | None":
-        """How 16 bits become 8, which must be known by then; None for the top 8 bits."""
+        """How 16 bits become 8, which must be known by then; None for all values."""
         if self == DepthOptions():
             return None
         low, high = self.low, self.high
