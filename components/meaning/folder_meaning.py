@@ -13,6 +13,11 @@ from typing import Any
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.meaning.annotations_beside import (
+    WAY_OUT,
+    find_naming,
+    find_partners,
+)
 from image_pipeline.components.meaning.counted_folders import Level, Parts, Tally
 from image_pipeline.components.meaning.masks import Masks, find_masks, is_mask_folder
 from image_pipeline.components.sources.file_names import SPLIT_NAMES, split_named
@@ -128,16 +133,57 @@ def find_meaning(
     images: str, tally: Tally, list_paths: Callable[[], Iterable[str]] | None = None
 ) -> Meaning:
     """What the folders of images mean; raises UnclearLayout, see `understand`."""
-    masks = find_masks(list_paths or tally.names)
+    list_paths = list_paths or tally.names
+    masks = find_masks(list_paths)
     if masks is not None:
         return _judge_masks(images, tally, masks)
-    meaning = _find_meaning(images, tally.folders(), tally.names())
-    if meaning.kind == NO_CLASSES and tally.tables:
-        tables = [Choice(f"what {table} says", images=table) for table in tally.tables]
-        unlabelled = dataclasses.replace(meaning, label_pattern=None)
-        found = f"no folder names classes, and {list_names(tally.tables)} may"
-        raise UnclearLayout(images, found, (*tables, Choice("no labels", unlabelled)))
-    return meaning
+    partners, (readable, unread) = find_partners(tally, list_paths()), find_naming(images, tally)
+    names = [path for path in tally.tables if path not in unread]
+    names += [path for path in readable if path not in names]
+    tables = _choose_tables(names)
+    try:
+        meaning = _find_meaning(images, tally.folders(), tally.names())
+    except UnclearLayout as unclear:
+        if not (tables or partners):
+            raise
+        told = f"{unclear.found}; and {list_names(names or partners)} may say more"
+        raise UnclearLayout(images, told, (*tables, *unclear.choices)) from None
+    unlabelled = dataclasses.replace(meaning, kind=NO_CLASSES, label_pattern=None)
+    choices = [Choice("no labels", unlabelled)]
+    if partners:
+        if meaning.kind != NO_CLASSES:
+            is_usual = meaning.label_pattern == FIRST_FOLDER
+            pattern = _ALL_OF_IT if is_usual else meaning.label_pattern
+            alone = dataclasses.replace(meaning, label_pattern=pattern)
+            choices = [Choice("the classes of folders or names alone", alone), *choices]
+        found = (
+            f"{tally.texts:,} files such as {list_names(partners)} are called as images are, so "
+            f"they may be annotations, and are of no form that is read: {WAY_OUT}"
+        )
+        raise UnclearLayout(images, found, choices)
+    lost = f"{list_names(unread)}: names images in a form that is not read; {WAY_OUT}" * bool(
+        unread
+    )
+    if meaning.kind == NO_CLASSES and (tables or unread):
+        found = f"no folder names classes, and {list_names(names)} may" if tables else lost
+        raise UnclearLayout(images, found, (*tables, *choices))
+    way = "not read, for folders name the classes; give it as --images to read it"
+    beside = [f"{list_names(names)}: {way}"] * bool(names) + [lost] * bool(lost)
+    return dataclasses.replace(meaning, said=(*meaning.said, *beside))
+
+
+def _choose_tables(tables: Sequence[str]) -> list[Choice]:
+    """What tables say: one a split, called alike in folders of splits, are given as a pattern."""
+    alike: dict[str, list[str]] = {}
+    for table in tables:
+        folders, _, name = table.rpartition("/")
+        above, _, folder = folders.rpartition("/")
+        pattern = f"{above}/*/{name}".lstrip("/") if split_named(folder) else table
+        alike.setdefault(pattern, []).append(table)
+    ways = (
+        (pattern, same) if len(same) > 1 else (same[0], same) for pattern, same in alike.items()
+    )
+    return [Choice(f"what {list_names(same)} says", images=given) for given, same in ways]
 
 
 def _judge_masks(images: str, tally: Tally, masks: Masks) -> Meaning:

@@ -30,13 +30,14 @@ _MOST_BYTES = 2**22  # of an XML file
 _MARKS = ("difficult", "truncated")  # what is kept of an object beside its box
 _SPLITS = (("train", "train"), ("val", "val"), ("test", "test"), ("train", "trainval"))
 _LISTS = re.compile(r"(^|/)ImageSets(/Main)?$")
+_ANNOTATION = re.compile(rb"<annotation[\s>]")  # CVAT's own form begins <annotations>
 _ENDING = re.compile(r"\.(jpe?g|png|xml)$", re.IGNORECASE)
 
 
 def _is_voc(folder: str) -> bool:
     for below, _, names in glance(folder):
         own = (name for name in names if name.lower().endswith(".xml"))
-        if any(b"<annotation" in read_head(os.path.join(folder, below, name)) for name in own):
+        if any(_ANNOTATION.search(read_head(os.path.join(folder, below, name))) for name in own):
             return True
     return False
 
