@@ -90,7 +90,11 @@ def read_labelme(folder: str, columns: Asked) -> Iterator[Row]:
     kinds = {shape[1] for _, _, shapes in read for shape in shapes}
     if not kinds:
         first = next((f"; {each}" for each in found if isinstance(each, str)), "")
-        raise TableError(1, f"no shape has an area, so there are neither boxes nor masks{first}.")
+        raise TableError(
+            1,
+            f"no shape has an area, so there are neither boxes nor masks{first}. Labels of whole "
+            "images, as LabelMe's flags are, can be a CSV with the columns path and label.",
+        )
     are_boxes = columns.get("boxes") == BOXES
     are_boxes |= kinds == {"rectangle"} and not asks_for_outlines(columns)
     if not are_boxes:
