@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.meaning.counted_folders import TEXTS, Tally, sample_hash
+from image_pipeline.components.sources.file_names import ending_of
+from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.source_kinds import read_rows
 
 WAY_OUT = (
@@ -15,6 +17,7 @@ WAY_OUT = (
     "a box"
 )
 _MOST_READ = 2**16  # bytes of a text
+_LEAST_LETTERS = 4  # of a name without its ending; a shorter one may be any number
 _MOST_ROWS = 5  # of a table, to know whether they are images
 _MOST_STEMS = 50_000  # that are held in memory
 _MARK = re.compile(r"^gt_|_gt$", re.IGNORECASE)  # ICDAR's gt_img_1.txt is of img_1.jpg
@@ -49,25 +52,41 @@ def find_partners(tally: Tally, paths: Iterable[str]) -> list[str]:
 
 def find_naming(images: str, tally: Tally) -> tuple[list[str], list[str]]:
     """The texts that name images: those that are read if they are given, and those that are not."""
-    names = {path.rpartition("/")[2] for path in tally.names()}
     readable, unread = list[str](), list[str]()
     for path in tally.some_texts:
-        try:
-            text = files.read_file(files.join(images, path), 0, _MOST_READ).decode(errors="replace")
-        except (OSError, UserError):  # Of an archive's, nothing is known.
-            continue
+        text = _read(images, path)
         words = set(_WORD.findall(path.rpartition("/")[2].lower()))
         is_cvat = path.endswith(".xml") and "<annotation" in text
-        if is_cvat or not names.isdisjoint(_NAME.findall(text)):
-            is_read = _reads(files.join(images, path), names)
-            (readable if is_read else unread).append(path)
-        elif path.endswith(".txt") and words & _OF_BOXES:
+        if _names_images(text, tally):
+            (readable if _is_table(files.join(images, path)) else unread).append(path)
+        elif is_cvat or (path.endswith(".txt") and words & _OF_BOXES):
             unread.append(path)
     return readable, unread
 
 
-def _reads(path: str, names: set[str]) -> bool:
-    """Whether a table's first rows are images."""
+def find_tables(images: str, tally: Tally) -> list[str]:
+    """Of the tables beside images, those that name them, if only without their endings."""
+    return [path for path in tally.tables if _names_images(_read(images, path), tally, bare=True)]
+
+
+def _names_images(text: str, tally: Tally, bare: bool = False) -> bool:
+    """Whether a text has the name of an image, or `bare`, what one is called without its ending."""
+    names = {path.rpartition("/")[2] for path in tally.names()}
+    if bare:
+        names |= {stem for stem, _ in map(os.path.splitext, names) if len(stem) >= _LEAST_LETTERS}
+    return not names.isdisjoint(_NAME.findall(text))
+
+
+def _read(images: str, path: str) -> str:
+    """How a file begins; nothing of one in an archive, or that cannot be read."""
+    try:
+        return files.read_file(files.join(images, path), 0, _MOST_READ).decode(errors="replace")
+    except (OSError, UserError):
+        return ""
+
+
+def _is_table(path: str) -> bool:
+    """Whether a file is a table whose first rows are images, by their endings."""
     if path.endswith(".xml"):
         return False
     try:
@@ -75,7 +94,5 @@ def _reads(path: str, names: set[str]) -> bool:
     except UserError:
         return False
     cells = ([cell for cell in row.cells.values() if isinstance(cell, str)] for row in rows)
-    are_named = (
-        any(os.path.basename(c.replace("\\", "/")) in names for c in each) for each in cells
-    )
+    are_named = (any(ending_of(cell) in IMAGE_ENDINGS for cell in each) for each in cells)
     return bool(rows) and not any(row.problem for row in rows) and all(are_named)

@@ -17,6 +17,7 @@ from image_pipeline.components.meaning.annotations_beside import (
     WAY_OUT,
     find_naming,
     find_partners,
+    find_tables,
 )
 from image_pipeline.components.meaning.counted_folders import Level, Parts, Tally
 from image_pipeline.components.meaning.masks import Masks, find_masks, is_mask_folder
@@ -144,10 +145,12 @@ def find_meaning(
     try:
         meaning = _find_meaning(images, tally.folders(), tally.names())
     except UnclearLayout as unclear:
-        if not (tables or partners):
+        naming = find_tables(images, tally) + readable
+        if not (naming or partners):
             raise
-        told = f"{unclear.found}; and {list_names(names or partners)} may say more"
-        raise UnclearLayout(images, told, (*tables, *unclear.choices)) from None
+        told = f"{unclear.found}; and {list_names(naming or partners)} may say more"
+        choices = [*_choose_tables(naming), *unclear.choices]
+        raise UnclearLayout(images, told, choices) from None
     unlabelled = dataclasses.replace(meaning, kind=NO_CLASSES, label_pattern=None)
     choices = [Choice("no labels", unlabelled)]
     if partners:

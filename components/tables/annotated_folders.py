@@ -3,10 +3,11 @@
 import functools
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.reading import IMAGE_ENDINGS
+from image_pipeline.components.sources.understood import noticed
 
 _MOST_DEEP = 4  # folders below the one that is given
 _MOST_GLANCED = 64  # folders that are called otherwise than usual
@@ -133,6 +134,20 @@ def find_image(folder: str, below: str, stem: str, said: str) -> tuple[str, bool
                 name = said if is_said else images[each]
                 return os.path.abspath(os.path.join(place, name)), is_renamed
     return os.path.abspath(os.path.join(beside, said or f"{stem}.jpg")), False
+
+
+def notice_others(form: str, folder: str, taken: Collection[str]) -> None:
+    """Says how many images below a folder no annotation is of, and so are not read.
+
+    Args:
+      form: what annotations are called.
+      folder: the one that is read.
+      taken: what images with annotations are called without their endings.
+    """
+    stems = (os.path.splitext(name) for _, _, names in walk(folder) for name in names)
+    others = sum(end.lower() in IMAGE_ENDINGS and stem not in taken for stem, end in stems)
+    if others:
+        noticed(f"{form}: images of which there are no annotations are not read: {others:,}")
 
 
 def read_head(path: str, most_bytes: int = 2**12) -> bytes:

@@ -27,6 +27,7 @@ from image_pipeline.components.tables.annotated_folders import (
     count_splits,
     find_image,
     glance,
+    notice_others,
     read_head,
     walk,
 )
@@ -102,7 +103,7 @@ def read_labelme(folder: str, columns: Asked) -> Iterator[Row]:
     names = sorted({shape[0] for _, _, shapes in read for shape in shapes} - {BACKGROUND})
     levels = {BACKGROUND: NO_SEGMENT, **{name: 1 + number for number, name in enumerate(names)}}
     classes = {name: [level] for name, level in levels.items()}
-    splits = []
+    splits, taken = [], set[str]()
     for number, each in enumerate(found, 1):
         if isinstance(each, str):
             yield Row(number, {}, each)
@@ -110,6 +111,7 @@ def read_labelme(folder: str, columns: Asked) -> Iterator[Row]:
         path, content, shapes = each
         below, _, name = path.rpartition("/")
         image, _ = find_image(folder, below, name[:-5], str(content.get("imagePath") or ""))
+        taken.add(os.path.splitext(os.path.basename(image))[0])
         size = _read_size(content)
         cells: dict[str, Any] = {"image": image}
         if are_boxes:
@@ -134,6 +136,7 @@ def read_labelme(folder: str, columns: Asked) -> Iterator[Row]:
     else:
         what = f"masks of shapes; ingest.columns={{boxes: {BOXES}}} takes the boxes around them"
     understood(f"LabelMe: {what}{f'; splits: {told}' if told else ''}")
+    notice_others("LabelMe", folder, taken)
     if left_out:
         noticed(f"LabelMe: points and lines have no area, and are left out: {left_out:,}")
     if others:

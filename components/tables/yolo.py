@@ -164,11 +164,19 @@ def _count_keypoints(said: Mapping[str, Any]) -> int:
 def _name_classes(folder: str, said: Mapping[str, Any]) -> dict[int, str]:
     if "names" in said:
         return _check_names(folder, said["names"], said.get("nc"))
-    for below, _, found in walk(folder, most_deep=2):
-        for name in _NAMES:
-            if name in found:
-                text = read_head(os.path.join(folder, below, name), 2**20).decode(errors="replace")
-                return dict(enumerate(line.strip() for line in text.splitlines() if line.strip()))
+    named = {}
+    for below, _, found in walk(folder):
+        for path in (os.path.join(folder, below, name) for name in _NAMES if name in found):
+            lines = read_head(path, 2**20).decode(errors="replace").splitlines()
+            named[tuple(line.strip() for line in lines if line.strip())] = path
+    if len(named) == 1:
+        return dict(enumerate(next(iter(named))))
+    if named:
+        raise TableError(
+            1,
+            f"{' and '.join(list(named.values())[:2])} name different classes, so these may be two "
+            "data sets; give one as --images, or leave one list of names.",
+        )
     raise TableError(
         1,
         f"{folder} has boxes as YOLO has them, but nothing names their classes; add data.yaml with "

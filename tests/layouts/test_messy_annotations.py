@@ -66,12 +66,14 @@ def test_voc_counts_pixels_from_1_and_its_lists_are_the_splits(tmp_path):
 )
 def test_voc_is_told_wherever_its_files_lie(tmp_path, images, xmls):
     draw_images(tmp_path / images, ["a.png", "b.png"])
-    write(tmp_path / "scripts/a.py", "")
+    draw_images(tmp_path, ["scripts/plot.png"])
     for name in "ab":
         write_xml(tmp_path / xmls / f"{name}.xml", f"C:\\x\\{name}.png", ("cat", 0, 1, 1, 9, 9))
     found = understand(tmp_path)
     folder = f"{images}/" if images else ""
     assert boxes_of(found) == {f"{folder}{name}.png": [("cat", 0, 0, 9, 9)] for name in "ab"}
+    told = "Pascal VOC: images of which there are no annotations are not read: 1"
+    assert found.noticed == (told,)
 
 
 def test_voc_a_split(tmp_path):
@@ -188,6 +190,9 @@ def test_yolo_with_classes_and_labels_beside_images(tmp_path, names):
         understand(tmp_path)
     write(tmp_path / names, "cat\n")
     assert boxes_of(understand(tmp_path)) == {"b.png": [_CAT], "c.png": []}
+    write(tmp_path / "more/classes.txt", "cow\n")
+    with pytest.raises(UserError, match="name different classes, so these may be two data sets"):
+        understand(tmp_path)
 
 
 def test_yolo_of_darknet_has_its_lists_below_another_folder(tmp_path):
