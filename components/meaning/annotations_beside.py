@@ -52,12 +52,12 @@ def find_partners(tally: Tally, paths: Iterable[str]) -> list[str]:
 
 def find_naming(images: str, tally: Tally) -> tuple[list[str], list[str]]:
     """The texts that name images: those that are read if they are given, and those that are not."""
-    readable, unread = list[str](), list[str]()
+    readable, unread, names = list[str](), list[str](), _names_of(tally)
     for path in tally.some_texts:
         text = _read(images, path)
         words = set(_WORD.findall(path.rpartition("/")[2].lower()))
         is_cvat = path.endswith(".xml") and "<annotation" in text
-        if _names_images(text, tally):
+        if not names.isdisjoint(_NAME.findall(text)):
             (readable if _is_table(files.join(images, path)) else unread).append(path)
         elif is_cvat or (path.endswith(".txt") and words & _OF_BOXES):
             unread.append(path)
@@ -66,15 +66,15 @@ def find_naming(images: str, tally: Tally) -> tuple[list[str], list[str]]:
 
 def find_tables(images: str, tally: Tally) -> list[str]:
     """Of the tables beside images, those that name them, if only without their endings."""
-    return [path for path in tally.tables if _names_images(_read(images, path), tally, bare=True)]
+    names = _names_of(tally)
+    names |= {stem for stem, _ in map(os.path.splitext, names) if len(stem) >= _LEAST_LETTERS}
+    return [
+        path for path in tally.tables if not names.isdisjoint(_NAME.findall(_read(images, path)))
+    ]
 
 
-def _names_images(text: str, tally: Tally, bare: bool = False) -> bool:
-    """Whether a text has the name of an image, or `bare`, what one is called without its ending."""
-    names = {path.rpartition("/")[2] for path in tally.names()}
-    if bare:
-        names |= {stem for stem, _ in map(os.path.splitext, names) if len(stem) >= _LEAST_LETTERS}
-    return not names.isdisjoint(_NAME.findall(text))
+def _names_of(tally: Tally) -> set[str]:
+    return {path.rpartition("/")[2] for path in tally.names()}
 
 
 def _read(images: str, path: str) -> str:

@@ -35,6 +35,7 @@ _LABELS = ("labels", "Labels", "annotations", "Annotations")
 _NAMES = ("classes.txt", "obj.names", "predefined_classes.txt", "class.names")
 _DATA = "obj.data"  # Darknet's, which names lists of images
 _MOST_BYTES = 2**22  # of a file of labels
+_MOST_LOOKED_AT = 20  # texts of a folder, to tell whether they are labels
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +57,8 @@ def _is_yolo(folder: str) -> bool:
         )
         if "image_class_labels.txt" in names:
             continue  # CUB-200's lists, of which one has boxes.
-        for stem in (name[:-4] for name in names if name.endswith(".txt") and name not in _NAMES):
+        texts = [name for name in names if name.endswith(".txt") and name not in _NAMES]
+        for stem in (name[:-4] for name in texts[:_MOST_LOOKED_AT]):
             lines = read_head(os.path.join(folder, below, f"{stem}.txt")).decode(errors="replace")
             if (
                 lines.strip()
