@@ -41,6 +41,7 @@ _CONTAINERS = {
 _PARTS = {"part", "batch", "chunk", "shard", "fold", "volume", "vol", "folder", "archive", "zip"}
 _GENERIC = re.compile(r"(?:part|batch|day|week|month|session|fold|set|group|chunk)?[\W\d_]*")
 _MANY_TIMES = 3  # as many folders above as there are names below: patients rather than classes
+_WORD_IN_PATH = re.compile(r"[^\W_]+")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _ENOUGH = 0.9  # of the images must fit what is inferred
 _MOST_SHOWN = 6
@@ -176,17 +177,19 @@ def find_meaning(
 
 
 def _choose_tables(tables: Sequence[str]) -> list[Choice]:
-    """What tables say: one a split, called alike in folders of splits, are given as a pattern."""
-    alike: dict[str, list[str]] = {}
+    """What tables say: those of one a split are given as a pattern, by their folders or names."""
+    alike: dict[tuple[str, str], list[str]] = {}  # what is before and after the split's word
     for table in tables:
-        folders, _, name = table.rpartition("/")
-        above, _, folder = folders.rpartition("/")
-        pattern = f"{above}/*/{name}".lstrip("/") if split_named(folder) else table
-        alike.setdefault(pattern, []).append(table)
-    ways = (
-        (pattern, same) if len(same) > 1 else (same[0], same) for pattern, same in alike.items()
-    )
-    return [Choice(f"what {list_names(same)} says", images=given) for given, same in ways]
+        found = [match for match in _WORD_IN_PATH.finditer(table) if split_named(match[0])]
+        start, end = found[-1].span() if found else (0, len(table))
+        alike.setdefault((table[:start], table[end:]), []).append(table[start:end])
+    choices = []
+    for (before, after), words in alike.items():
+        same = [f"{before}{word}{after}" for word in words]
+        given = f"{before}{{{','.join(words)}}}{after}" if len(words) > 1 and after else ""
+        named = [(same, given)] if given else [([each], each) for each in same]
+        choices += [Choice(f"what {list_names(each)} says", images=path) for each, path in named]
+    return choices
 
 
 def _judge_masks(images: str, tally: Tally, masks: Masks) -> Meaning:

@@ -277,14 +277,22 @@ def test_tables_are_offered_where_folders_are_no_classes(tmp_path):
         understand(tmp_path)
 
 
-def test_tables_of_folders_of_splits_are_given_as_one_pattern(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        ("{}/_classes.csv", "{train,valid}/_classes.csv"),
+        ("{}_labels.csv", "{train,valid}_labels.csv"),
+    ],
+)
+def test_tables_of_one_a_split_are_given_as_one_pattern(tmp_path, name, pattern):
     for split in ("train", "valid"):
         draw_images(tmp_path / split, [f"{split}0.png", f"{split}1.png"])
         rows = "".join(f"{split}{n}.png,{n},1\n" for n in (0, 1))
-        write(tmp_path / split / "_classes.csv", f"filename,cat,dog\n{rows}")
-    with pytest.raises(UserError, match=r"valid/_classes.csv says, give --images '[^ ]*/\*/_cla"):
+        write(tmp_path / name.format(split), f"filename,cat,dog\n{rows}")
+    with pytest.raises(UserError) as caught:
         understand(tmp_path)
-    found = understand(tmp_path / "*" / "_classes.csv")
+    assert f"give --images '{tmp_path / pattern}'; for no labels" in str(caught.value)
+    found = understand(tmp_path / pattern)
     assert splits_of(found) == {
         f"{folder}/{folder}{n}.png": split
         for folder, split in (("train", "train"), ("valid", "eval"))
