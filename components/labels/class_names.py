@@ -72,11 +72,12 @@ def check_classes(classes: Collection[str], are_tags: bool) -> None:
         )
 
 
-def find_slips(counts: Mapping[str, int]) -> Iterator[str]:
+def find_slips(counts: Mapping[str, int], are_folders: bool = False) -> Iterator[str]:
     """What is likely a slip in the names of classes, a sentence each.
 
     Args:
       counts: images of each class; 0 where that is not known.
+      are_folders: whether they are called as folders are: a table's may be vehicles.
     """
     yield from _find_alike(counts)
     if rare := sorted(name for name in counts if counts[name] == 1):
@@ -84,7 +85,7 @@ def find_slips(counts: Mapping[str, int]) -> Iterator[str]:
         is_one = "1 class has" if len(rare) == 1 else f"{len(rare):,} classes have"
         way = "; ingest.labels={min_images: 2} leaves it out"
         yield f"{is_one} a single image: {shown}; it is in one split alone{way}"
-    if strange := sorted(name for name in counts if name.strip().lower() in _NO_CLASS):
+    if are_folders and (strange := sorted(n for n in counts if n.strip().lower() in _NO_CLASS)):
         shown = ", ".join(map(repr, strange))
         yield f"classes are called {shown}, as folders are that are none; see ingest.label_pattern"
 

@@ -3,12 +3,14 @@
 import csv
 import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.labels.boxes import BoxOptions
-from image_pipeline.components.meaning.column_values import plain_name
+from image_pipeline.components.meaning.column_values import look_at, plain_name
 from image_pipeline.components.meaning.image_columns import MOST_FOLDERS
+from image_pipeline.components.meaning.label_columns import MAY_BE_SPLITS, is_other
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.options import BoxRowOptions
 from image_pipeline.components.sources.rows import Row
@@ -22,6 +24,8 @@ from image_pipeline.components.tables.joined_rows import (
 )
 from image_pipeline.components.tables.rows_once import TableRows
 
+_FIRST_CORNERS = (("xmin", "ymin"), ("left", "top"), ("x1", "y1"), ("x", "y"))
+_SIDES = (("width", "height"), ("w", "h"))
 _CORNERS: tuple[tuple[tuple[str, ...], str | None], ...] = (
     (("xmin", "ymin", "xmax", "ymax"), "xyxy"),
     (("x1", "y1", "x2", "y2"), "xyxy"),
@@ -32,10 +36,7 @@ _CORNERS: tuple[tuple[tuple[str, ...], str | None], ...] = (
     (("xcenter", "ycenter", "width", "height"), "center_xywh"),
     (("centerx", "centery", "width", "height"), "center_xywh"),
     (("cx", "cy", "w", "h"), "center_xywh"),
-    (("xmin", "ymin", "width", "height"), "xywh"),
-    (("left", "top", "width", "height"), "xywh"),
-    (("x", "y", "width", "height"), "xywh"),
-    (("x", "y", "w", "h"), "xywh"),
+    *(((*corner, *sides), "xywh") for corner in _FIRST_CORNERS for sides in _SIDES),
 )
 _PREFIXES = ("", "bbox", "box", "bndbox", "roi")
 _ONE_COLUMN = ("bbox", "box", "bndbox", "boundingbox")
@@ -63,16 +64,20 @@ def find_box_rows(path: str, options: IngestOptions, rows: TableRows, first: Row
     free = {plain: name for plain, name in by_name.items() if name not in numbers}
     size = next((tuple(free[s] for s in pair) for pair in _SIZES if free.keys() >= set(pair)), None)
     given = options.columns.get(LABEL)
+    image = (
+        options.columns.get("image") or usual_columns(list(first.cells), options.columns)["image"]
+    )
+    class_ = given or next((free[name] for name in BOX_CLASSES if name in free), None)
+    if class_ is None and LABEL not in options.columns:
+        left = {n for plain, n in free.items() if plain not in MAY_BE_SPLITS} - {image}
+        class_ = _find_class(path, rows, left.difference(options.columns.values()))
     asked = BoxRowOptions(
         numbers=numbers,
-        name=given or next((free[name] for name in BOX_CLASSES if name in free), None),
+        name=class_,
         size=size,  # type: ignore[arg-type]
         crowd=next((free[name] for name in _CROWDS if name in free), None),
     )
     table = os.path.basename(path)
-    image = (
-        options.columns.get("image") or usual_columns(list(first.cells), options.columns)["image"]
-    )
     if asked.name is not None and (names := _find_names(path, rows, asked.name)):
         asked = asked.model_copy(update={"names": names[1]})
         understood(f"{table}: {names[0]} says what the classes are called")
@@ -91,6 +96,19 @@ def find_box_rows(path: str, options: IngestOptions, rows: TableRows, first: Row
     columns |= {"boxes": JOINED_BOXES, "image": image}
     update = {"box_rows": asked, "columns": columns, "boxes": BoxOptions.model_validate(boxes)}
     return options.model_copy(update=update)
+
+
+def _find_class(path: str, rows: TableRows, names: Collection[str]) -> str | None:
+    """The one column left that has few texts; None if none has; UserError if several have."""
+    columns = look_at(rows, sorted(names))
+    found = [name for name, each in columns.items() if each.are_words and not is_other(name)]
+    if len(found) > 1:
+        ways = "; ".join(f"for {name!r}, ingest.columns={{label: {name!r}}}" for name in found)
+        raise UserError(
+            f"Each row of {path!r} is a box, no column is called as classes are, and several may "
+            f"be: {ways}; for boxes of one class, ingest.columns={{label: null}}."
+        )
+    return found[0] if found else None
 
 
 def understand_cells(

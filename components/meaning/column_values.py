@@ -11,6 +11,7 @@ from image_pipeline.components.tables.rows_once import TableRows
 
 _LOOKED_FOR = 50  # rows whose files are looked for
 _MOST_VALUES = 1000  # of a column of classes
+_NUMBER = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z][a-z]*|[A-Z]+")
 
 
@@ -56,6 +57,13 @@ class ColumnValues:
         values = self.values
         is_few = self.is_plain and not self.is_many and len(values) >= 2
         return is_few and not self.has_fraction and 2 * len(values) <= self.counts.total()
+
+    @property
+    def are_words(self) -> bool:
+        """Whether there are few values, each of several rows, and none is a number."""
+        values = self.values
+        is_few = self.is_plain and not self.is_many and 2 * len(values) <= self.counts.total()
+        return is_few and bool(values) and not any(map(_NUMBER.fullmatch, values))
 
     @property
     def is_yes_or_no(self) -> bool:

@@ -15,7 +15,9 @@ from image_pipeline.components.sources.references import ImageRef
 # In the order in which they are asked: files of others are then no images.
 _KINDS = (ENDINGS, frozenset((".wav", ".flac")), VIDEO_ENDINGS, frozenset((".npy",)), ("",))
 _TABLES = ("csv", "tsv", "jsonl", "parquet")
-_MOST_TABLES = 5
+TEXTS = (".txt", ".xml", ".json")
+"""Endings of what may be the annotations of images."""
+_MOST_TABLES, _MOST_TEXTS = 5, 20
 _MOST_FOLDERS, _MOST_NAMES = 200_000, 20_000  # that are held in memory; of more, a sample
 
 Parts = tuple[str, ...]
@@ -27,6 +29,8 @@ class Tally:
 
     Attributes:
       tables: some of the files that may say more of the images.
+      texts: how many files end as annotations do, see `TEXTS`.
+      some_texts: the first of these.
       is_said: whether the source itself says what the images are.
     """
 
@@ -38,6 +42,7 @@ class Tally:
         self._names: list[str] = []
         self._one_in_folders = self._one_in_names = 1
         self.tables: list[str] = []
+        self.texts, self.some_texts = 0, list[str]()
         self.is_said = False
         for path in paths:
             self.add(path)
@@ -55,23 +60,29 @@ class Tally:
         folder, _, name = path.rpartition("/")
         kind = _kind_of(name)
         if kind is None:
+            if name.lower().endswith(TEXTS):
+                self.texts += 1
+                if len(self.some_texts) < _MOST_TEXTS:
+                    self.some_texts.append(path)
             if len(self.tables) < _MOST_TABLES and _may_say_more(name):
                 self.tables.append(path)
             return
-        if self._one_in_folders == 1 or _hash(folder) % self._one_in_folders == 0:
+        if self._one_in_folders == 1 or sample_hash(folder) % self._one_in_folders == 0:
             self._counts[kind][folder] += 1
             if sum(map(len, self._counts)) > _MOST_FOLDERS:
                 self._thin_folders()
-        if self._one_in_names == 1 or _hash(path) % self._one_in_names == 0:
+        if self._one_in_names == 1 or sample_hash(path) % self._one_in_names == 0:
             self._names.append(path)
             if len(self._names) > _MOST_NAMES:
                 self._one_in_names *= 2
-                self._names = [each for each in self._names if not _hash(each) % self._one_in_names]
+                self._names = [
+                    each for each in self._names if not sample_hash(each) % self._one_in_names
+                ]
 
     def _thin_folders(self) -> None:
         self._one_in_folders *= 2
         for counts in self._counts:
-            for folder in [each for each in counts if _hash(each) % self._one_in_folders]:
+            for folder in [each for each in counts if sample_hash(each) % self._one_in_folders]:
                 del counts[folder]
 
     @property
@@ -114,7 +125,8 @@ def _may_say_more(name: str) -> bool:
 _KIND_OF_ENDING = {ending: kind for kind, endings in enumerate(_KINDS) for ending in endings}
 
 
-def _hash(text: str) -> int:
+def sample_hash(text: str) -> int:
+    """A number by which a sample is taken that does not depend on the order."""
     return zlib.crc32(text.encode(errors="surrogateescape"))
 
 

@@ -13,6 +13,12 @@ from typing import Any
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.meaning.annotations_beside import (
+    WAY_OUT,
+    find_naming,
+    find_partners,
+    find_tables,
+)
 from image_pipeline.components.meaning.counted_folders import Level, Parts, Tally
 from image_pipeline.components.meaning.masks import Masks, find_masks, is_mask_folder
 from image_pipeline.components.sources.file_names import SPLIT_NAMES, split_named
@@ -35,6 +41,7 @@ _CONTAINERS = {
 _PARTS = {"part", "batch", "chunk", "shard", "fold", "volume", "vol", "folder", "archive", "zip"}
 _GENERIC = re.compile(r"(?:part|batch|day|week|month|session|fold|set|group|chunk)?[\W\d_]*")
 _MANY_TIMES = 3  # as many folders above as there are names below: patients rather than classes
+_WORD_IN_PATH = re.compile(r"[^\W_]+")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _ENOUGH = 0.9  # of the images must fit what is inferred
 _MOST_SHOWN = 6
@@ -128,16 +135,61 @@ def find_meaning(
     images: str, tally: Tally, list_paths: Callable[[], Iterable[str]] | None = None
 ) -> Meaning:
     """What the folders of images mean; raises UnclearLayout, see `understand`."""
-    masks = find_masks(list_paths or tally.names)
+    list_paths = list_paths or tally.names
+    masks = find_masks(list_paths)
     if masks is not None:
         return _judge_masks(images, tally, masks)
-    meaning = _find_meaning(images, tally.folders(), tally.names())
-    if meaning.kind == NO_CLASSES and tally.tables:
-        tables = [Choice(f"what {table} says", images=table) for table in tally.tables]
-        unlabelled = dataclasses.replace(meaning, label_pattern=None)
-        found = f"no folder names classes, and {list_names(tally.tables)} may"
-        raise UnclearLayout(images, found, (*tables, Choice("no labels", unlabelled)))
-    return meaning
+    partners, (readable, unread) = find_partners(tally, list_paths()), find_naming(images, tally)
+    names = [path for path in tally.tables if path not in unread]
+    names += [path for path in readable if path not in names]
+    tables = _choose_tables(names)
+    try:
+        meaning = _find_meaning(images, tally.folders(), tally.names())
+    except UnclearLayout as unclear:
+        naming = find_tables(images, tally) + readable
+        if not (naming or partners):
+            raise
+        told = f"{unclear.found}; and {list_names(naming or partners)} may say more"
+        choices = [*_choose_tables(naming), *unclear.choices]
+        raise UnclearLayout(images, told, choices) from None
+    unlabelled = dataclasses.replace(meaning, kind=NO_CLASSES, label_pattern=None)
+    choices = [Choice("no labels", unlabelled)]
+    if partners:
+        if meaning.kind != NO_CLASSES:
+            is_usual = meaning.label_pattern == FIRST_FOLDER
+            pattern = _ALL_OF_IT if is_usual else meaning.label_pattern
+            alone = dataclasses.replace(meaning, label_pattern=pattern)
+            choices = [Choice("the classes of folders or names alone", alone), *choices]
+        found = (
+            f"{tally.texts:,} files such as {list_names(partners)} are called as images are, so "
+            f"they may be annotations, and are of no form that is read: {WAY_OUT}"
+        )
+        raise UnclearLayout(images, found, choices)
+    lost = f"{list_names(unread)}: names images in a form that is not read; {WAY_OUT}" * bool(
+        unread
+    )
+    if meaning.kind == NO_CLASSES and (tables or unread):
+        found = f"no folder names classes, and {list_names(names)} may" if tables else lost
+        raise UnclearLayout(images, found, (*tables, *choices))
+    way = "not read, for folders name the classes; give it as --images to read it"
+    beside = [f"{list_names(names)}: {way}"] * bool(names) + [lost] * bool(lost)
+    return dataclasses.replace(meaning, said=(*meaning.said, *beside))
+
+
+def _choose_tables(tables: Sequence[str]) -> list[Choice]:
+    """What tables say: those of one a split are given as a pattern, by their folders or names."""
+    alike: dict[tuple[str, str], list[str]] = {}  # what is before and after the split's word
+    for table in tables:
+        found = [match for match in _WORD_IN_PATH.finditer(table) if split_named(match[0])]
+        start, end = found[-1].span() if found else (0, len(table))
+        alike.setdefault((table[:start], table[end:]), []).append(table[start:end])
+    choices = []
+    for (before, after), words in alike.items():
+        same = [f"{before}{word}{after}" for word in words]
+        given = f"{before}{{{','.join(words)}}}{after}" if len(words) > 1 and after else ""
+        named = [(same, given)] if given else [([each], each) for each in same]
+        choices += [Choice(f"what {list_names(each)} says", images=path) for each, path in named]
+    return choices
 
 
 def _judge_masks(images: str, tally: Tally, masks: Masks) -> Meaning:

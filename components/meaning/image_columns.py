@@ -47,6 +47,8 @@ def find_images(path: str, options: IngestOptions, rows: TableRows, first: Row) 
     if SPLIT in path:
         first_split = named[0][1]
         near = [each.replace(first_split, SPLIT) for each in near if first_split in each] + near
+    elif len(rows.tables) > 1 and all(split for _, split in rows.tables):
+        near = [*near, SPLIT]  # One a split, in folders of the splits: beside its images.
     roots = [options.root_dir] if options.root_dir is not None else ["", *near]
     table, folder = os.path.basename(path), kind_of(path).folder(path)
     elsewhere = None

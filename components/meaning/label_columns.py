@@ -34,7 +34,7 @@ _SPLIT_VALUES = {
     **dict.fromkeys(("validate", "vld", "vali", "publictest"), "eval"),
     **{"trn": "train", "privatetest": "test"},
 }
-_MAY_BE_SPLITS = (
+MAY_BE_SPLITS = (
     *("fold", "kfold", "istrain", "istraining", "istest", "isval", "isvalid", "isvalidation"),
     *("istrainingimage", *_SPLITS),
 )
@@ -67,7 +67,7 @@ def find_labels(path: str, options: IngestOptions, rows: TableRows, first: Row) 
 def find_split(path: str, options: IngestOptions, rows: TableRows, first: Row) -> IngestOptions:
     """The column of splits, if its values are such."""
     by_name = {plain_name(name): name for name in reversed(list(first.cells))}
-    split = next((by_name[name] for name in _MAY_BE_SPLITS if name in by_name), None)
+    split = next((by_name[name] for name in MAY_BE_SPLITS if name in by_name), None)
     if split is None or "split" in options.columns:
         return options
     return _take_split(path, options, split, look_at(rows, [split])[split])
@@ -129,7 +129,7 @@ def _take_label(
     others = [
         name
         for name, column in columns.items()
-        if name not in one_each and column.may_be_label and not _is_other(name)
+        if name not in one_each and column.may_be_label and not is_other(name)
     ]
     if len(one_each) == 1:  # of which a row is one, or is not
         others += one_each
@@ -158,7 +158,7 @@ def _take_label(
         return options.model_copy(update={"columns": {**options.columns, LABEL: others[0]}})
     if len(one_each) > 1:
         return _take_columns(table, options, rows, one_each)
-    values = [n for n, column in columns.items() if column.has_fraction and not _is_other(n)]
+    values = [n for n, column in columns.items() if column.has_fraction and not is_other(n)]
     if values:
         raise UserError(
             f"No column of {path!r} is called as labels are, and none has few values that come "
@@ -168,7 +168,7 @@ def _take_label(
     return options
 
 
-def _is_other(name: str) -> bool:
+def is_other(name: str) -> bool:
     """Whether a column is called as those are that identify or measure."""
     words = words_of(name)
     return bool(words & (_ID_WORDS | _MEASURE_WORDS)) and not words & {"class", "label"}

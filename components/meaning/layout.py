@@ -63,12 +63,11 @@ def understand(
         named, none = Choice("the classes there", meaning), Choice("no labels", unlabelled)
         raise UnclearLayout(images, meaning.said[0], (named, none))
     update: dict[str, Any] = {"label_pattern": meaning.label_pattern}
-    said = (*meaning.said, *_say_tables(tally) * (meaning.label_pattern is not None))
     if meaning.leave_out:
         update["leave_out"] = tuple(dict.fromkeys((*options.leave_out, *meaning.leave_out)))
     if meaning.splits and options.split_pattern is None:
         update |= _take_splits(images, options, meaning)
-    return options.model_copy(update=update), said
+    return options.model_copy(update=update), meaning.said
 
 
 def _find_splits_alone(
@@ -131,11 +130,3 @@ def _say_unused(tally: Tally, options: IngestOptions) -> tuple[str, ...]:
         f"{list_folders(splits)} are not taken as splits, for ingest.label_pattern is set and "
         f"ingest.split_pattern is not; {pattern!r} would take them",
     )
-
-
-def _say_tables(tally: Tally) -> tuple[str, ...]:
-    """What lies beside the images, and is not read, though it may say what they are."""
-    if not tally.tables:
-        return ()
-    names = list_names(tally.tables)
-    return (f"{names}: not read, for folders name the classes; give it as --images to read it",)

@@ -64,7 +64,7 @@ def no_usable_row(images: str, rows: int, problem: str, outside: Sequence[str] =
       outside: the first and the last path by name, if all lead out of the root.
     """
     way_out = " Paths start from the table's folder, unless ingest.root_dir says otherwise."
-    way_out *= not images.startswith(files.CODE_PREFIXES)
+    way_out *= "no file" in problem and not images.startswith(files.CODE_PREFIXES)
     if outside:  # The problem names the way out; a better one is the very folder.
         folder = _common_folder(*outside)
         option = shlex.quote(f"ingest.root_dir={folder}")

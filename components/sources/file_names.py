@@ -37,7 +37,7 @@ _FOLDERS_AS_FILES = (".zarr",)
 # Of TFRecords, `x.tfrecord.gz`, `x.tfrecord-00000-of-00010` and patterns; of tar files `x.tar.gz`.
 _NUMBER = r"[\d*?\[\]{},.]+"
 _OTHER_ENDINGS = re.compile(
-    rf"[._-](?P<tfrecord>tfrec(?:ords?)?|(?<=\\.)records?)(?:\.gz|\.zlib)?(?:-{_NUMBER}(?:-of-{_NUMBER})?)?(?:\.gz)?$"
+    rf"[._-](?P<tfrecord>tfrec(?:ords?)?|(?<=\.)records?)(?:\.gz|\.zlib)?(?:-{_NUMBER}(?:-of-{_NUMBER})?)?(?:\.gz)?$"
     r"|\.(?:tar\.gz|tgz)$"
 )
 

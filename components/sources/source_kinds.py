@@ -68,7 +68,15 @@ Reader = Callable[[ImageRef, int], bytes]
 """Reads so many of an image's first bytes; it has no fewer. Raises as `read_location`."""
 
 _NONE: Asked = types.MappingProxyType({})
-_BESIDE = (".md", ".json", ".txt", ".yaml", ".py", "")  # what may lie beside a folder's tables
+_BESIDE = (
+    ".md",
+    ".json",
+    ".txt",
+    ".yaml",
+    ".py",
+    ".pbtxt",
+    "",
+)  # what may lie beside a folder's tables
 _BELOW = "data"
 _MOST_BELOW = 3  # folders in each other that have nothing else
 _NOTES = (".md", ".pdf", ".html", ".zip", "")  # what may lie beside such a one

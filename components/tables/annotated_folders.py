@@ -3,12 +3,14 @@
 import functools
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.reading import IMAGE_ENDINGS
+from image_pipeline.components.sources.understood import noticed
 
 _MOST_DEEP = 4  # folders below the one that is given
+_MOST_GLANCED = 64  # folders that are called otherwise than usual
 _MOST_LOOKED_AT = 64  # entries of a folder, to tell what it is
 _OF_SPLITS = ("train", "training", "valid", "val", "validation", "test", "testing", "dev")
 _PLACES = (
@@ -53,23 +55,23 @@ def _walk(root: str, below: str, left: int) -> Iterator[tuple[str, list[str], li
 
 
 def glance(folder: str, most_deep: int = _MOST_DEEP) -> Iterator[tuple[str, list[str], list[str]]]:
-    """As `walk`, but only where annotations usually are, and of each folder the first files.
+    """As `walk`, but where annotations usually are, and in some others, and only the first files.
 
     So it takes a millisecond, however many images a folder has.
     """
     try:
-        yield from _glance(folder, os.stat(folder).st_mtime_ns)
+        found = _glance(folder, os.stat(folder).st_mtime_ns)
     except OSError:
         return
+    yield from (each for each in found if each[0] in _PLACES or each[0].count("/") < most_deep)
 
 
 @functools.lru_cache(maxsize=64)
 def _glance(folder: str, modified_ns: int) -> tuple[tuple[str, list[str], list[str]], ...]:
     found = []
-    for place in _PLACES:
+    places, others = [each for each in _PLACES if os.path.isdir(os.path.join(folder, each))], 0
+    for place in places:  # What is found in them is added while they are looked at.
         path = os.path.join(folder, place)
-        if place and not os.path.isdir(path):
-            continue
         try:
             with os.scandir(path) as entries:
                 first = [(e.name, e.is_dir()) for e in itertools.islice(entries, _MOST_LOOKED_AT)]
@@ -77,7 +79,12 @@ def _glance(folder: str, modified_ns: int) -> tuple[tuple[str, list[str], list[s
             continue
         names = {name for name, is_folder in first if not is_folder and name[0] != "."}
         names |= {name for name in _MARKERS if os.path.isfile(os.path.join(path, name))}
-        found.append((place, [name for name, is_folder in first if is_folder], sorted(names)))
+        folders = sorted(name for name, is_folder in first if is_folder and name[0] != ".")
+        found.append((place, folders, sorted(names)))
+        for below in (f"{place}/{name}".lstrip("/") for name in folders):
+            if others < _MOST_GLANCED and below.count("/") < _MOST_DEEP and below not in places:
+                places.append(below)
+                others += 1
     return tuple(found)
 
 
@@ -127,6 +134,20 @@ def find_image(folder: str, below: str, stem: str, said: str) -> tuple[str, bool
                 name = said if is_said else images[each]
                 return os.path.abspath(os.path.join(place, name)), is_renamed
     return os.path.abspath(os.path.join(beside, said or f"{stem}.jpg")), False
+
+
+def notice_others(form: str, folder: str, taken: Collection[str]) -> None:
+    """Says how many images below a folder no annotation is of, and so are not read.
+
+    Args:
+      form: what annotations are called.
+      folder: the one that is read.
+      taken: what images with annotations are called without their endings.
+    """
+    stems = (os.path.splitext(name) for _, _, names in walk(folder) for name in names)
+    others = sum(end.lower() in IMAGE_ENDINGS and stem not in taken for stem, end in stems)
+    if others:
+        noticed(f"{form}: images of which there are no annotations are not read: {others:,}")
 
 
 def read_head(path: str, most_bytes: int = 2**12) -> bytes:

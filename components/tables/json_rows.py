@@ -162,6 +162,12 @@ def read_coco(
         has_outlines and not any(each.get("bbox") for each in annotations)
     ):
         return _refer_to_masks(path, images, annotations, names)
+    if annotations and not any(each.get("bbox") for each in annotations):
+        raise TableError(
+            1,
+            "its annotations have neither a bbox nor a segmentation, so there are no boxes and no "
+            "masks; write a category an image as a CSV with the columns path and label.",
+        )
     rows: list[dict[str, Any]] = []
     for each in images:
         stated = {SIZE: _read_size(each), BOXES: boxes.get(each.get("id"), [])}

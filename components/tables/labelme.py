@@ -27,6 +27,7 @@ from image_pipeline.components.tables.annotated_folders import (
     count_splits,
     find_image,
     glance,
+    notice_others,
     read_head,
     walk,
 )
@@ -90,7 +91,11 @@ def read_labelme(folder: str, columns: Asked) -> Iterator[Row]:
     kinds = {shape[1] for _, _, shapes in read for shape in shapes}
     if not kinds:
         first = next((f"; {each}" for each in found if isinstance(each, str)), "")
-        raise TableError(1, f"no shape has an area, so there are neither boxes nor masks{first}.")
+        raise TableError(
+            1,
+            f"no shape has an area, so there are neither boxes nor masks{first}. Labels of whole "
+            "images, as LabelMe's flags are, can be a CSV with the columns path and label.",
+        )
     are_boxes = columns.get("boxes") == BOXES
     are_boxes |= kinds == {"rectangle"} and not asks_for_outlines(columns)
     if not are_boxes:
@@ -98,7 +103,7 @@ def read_labelme(folder: str, columns: Asked) -> Iterator[Row]:
     names = sorted({shape[0] for _, _, shapes in read for shape in shapes} - {BACKGROUND})
     levels = {BACKGROUND: NO_SEGMENT, **{name: 1 + number for number, name in enumerate(names)}}
     classes = {name: [level] for name, level in levels.items()}
-    splits = []
+    splits, taken = [], set[str]()
     for number, each in enumerate(found, 1):
         if isinstance(each, str):
             yield Row(number, {}, each)
@@ -106,6 +111,7 @@ def read_labelme(folder: str, columns: Asked) -> Iterator[Row]:
         path, content, shapes = each
         below, _, name = path.rpartition("/")
         image, _ = find_image(folder, below, name[:-5], str(content.get("imagePath") or ""))
+        taken.add(os.path.splitext(os.path.basename(image))[0])
         size = _read_size(content)
         cells: dict[str, Any] = {"image": image}
         if are_boxes:
@@ -130,6 +136,7 @@ def read_labelme(folder: str, columns: Asked) -> Iterator[Row]:
     else:
         what = f"masks of shapes; ingest.columns={{boxes: {BOXES}}} takes the boxes around them"
     understood(f"LabelMe: {what}{f'; splits: {told}' if told else ''}")
+    notice_others("LabelMe", folder, taken)
     if left_out:
         noticed(f"LabelMe: points and lines have no area, and are left out: {left_out:,}")
     if others:

@@ -22,6 +22,7 @@ from image_pipeline.components.tables.annotated_folders import (
     count_splits,
     find_image,
     glance,
+    notice_others,
     read_head,
     walk,
 )
@@ -30,13 +31,14 @@ _MOST_BYTES = 2**22  # of an XML file
 _MARKS = ("difficult", "truncated")  # what is kept of an object beside its box
 _SPLITS = (("train", "train"), ("val", "val"), ("test", "test"), ("train", "trainval"))
 _LISTS = re.compile(r"(^|/)ImageSets(/Main)?$")
+_ANNOTATION = re.compile(rb"<annotation[\s>]")  # CVAT's own form begins <annotations>
 _ENDING = re.compile(r"\.(jpe?g|png|xml)$", re.IGNORECASE)
 
 
 def _is_voc(folder: str) -> bool:
     for below, _, names in glance(folder):
         own = (name for name in names if name.lower().endswith(".xml"))
-        if any(b"<annotation" in read_head(os.path.join(folder, below, name)) for name in own):
+        if any(_ANNOTATION.search(read_head(os.path.join(folder, below, name))) for name in own):
             return True
     return False
 
@@ -48,7 +50,7 @@ def read_voc(folder: str, columns: Asked) -> Iterator[Row]:
       A row an image: where it is, its boxes, what is said of each object, and its split. A file
       that cannot be read is a row with a problem.
     """
-    splits, seen = _read_splits(folder), []
+    splits, seen, taken = _read_splits(folder), [], set[str]()
     left = dict(splits)
     number = renamed = 0
     for below, _, names in walk(folder):
@@ -57,6 +59,7 @@ def read_voc(folder: str, columns: Asked) -> Iterator[Row]:
                 continue
             number += 1
             path = f"{below}/{name}" if below else name
+            taken.add(name[:-4])
             try:
                 left.pop(name[:-4], None)
                 cells, is_renamed = _read_one(folder, below, name)
@@ -64,6 +67,7 @@ def read_voc(folder: str, columns: Asked) -> Iterator[Row]:
                 yield Row(number, {}, f"{path} {error}")
                 continue
             renamed += is_renamed
+            taken.add(os.path.splitext(os.path.basename(cells["image"]))[0])
             split = splits.get(name[:-4]) or split_in_path(below)
             seen.append(split)
             yield Row(number, cells | ({"split": split} if split else {}))
@@ -77,6 +81,7 @@ def read_voc(folder: str, columns: Asked) -> Iterator[Row]:
         noticed(
             f"Pascal VOC: {unlisted:,} XML files are in no split; ingest.splits shares them out"
         )
+    notice_others("Pascal VOC", folder, taken)
     told = count_splits(seen)
     where = "ImageSets/Main" if splits else "folders"
     named = f"; {where} name the splits: {told}" if told else ""

@@ -5,6 +5,7 @@ A line is a class's number, and the box's centre, width and height as shares of 
 """
 
 import collections
+import dataclasses
 import math
 import os
 import re
@@ -20,26 +21,51 @@ from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.rows import Row, TableError
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, list_whole
 from image_pipeline.components.sources.understood import noticed, understood
-from image_pipeline.components.tables.annotated_folders import count_splits, glance, read_head, walk
+from image_pipeline.components.tables.annotated_folders import (
+    count_splits,
+    glance,
+    images_by_stem,
+    read_head,
+    walk,
+)
 
 _LINE = re.compile(r"\s*\d+(\s+[-+\d.e]+){4,}\s*")
+_IMAGES = ("images", "jpegimages", "imgs", "img")  # beside which one of these may be
+_LABELS = ("labels", "Labels", "annotations", "Annotations")
 _NAMES = ("classes.txt", "obj.names", "predefined_classes.txt", "class.names")
+_DATA = "obj.data"  # Darknet's, which names lists of images
 _MOST_BYTES = 2**22  # of a file of labels
+_MOST_LOOKED_AT = 20  # texts of a folder, to tell whether they are labels
+
+
+@dataclasses.dataclass(frozen=True)
+class _Form:
+    """What lines of labels hold: classes by number, so many numbers of keypoints; what was seen."""
+
+    classes: Mapping[int, str]
+    keypoints: int
+    seen: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
 
 
 def _is_yolo(folder: str) -> bool:
-    """Whether a YAML file names classes, or the first file of labels has lines of boxes."""
+    """Whether a YAML file names classes, or a file of labels has lines of boxes."""
     if _find_yaml(folder) is not None:
         return True
     for below, _, names in glance(folder):
-        if "labels" not in below.split("/") and not any(each in names for each in _NAMES):
-            continue
+        is_usual = not {*_LABELS}.isdisjoint(below.split("/")) or any(
+            each in names for each in _NAMES
+        )
         if "image_class_labels.txt" in names:
             continue  # CUB-200's lists, of which one has boxes.
-        for name in names[:50]:
-            lines = read_head(os.path.join(folder, below, name)).decode(errors="replace")
-            if name.endswith(".txt") and name not in _NAMES and lines.strip():
-                return bool(_LINE.fullmatch(lines.splitlines()[0]))
+        texts = [name for name in names if name.endswith(".txt") and name not in _NAMES]
+        for stem in (name[:-4] for name in texts[:_MOST_LOOKED_AT]):
+            lines = read_head(os.path.join(folder, below, f"{stem}.txt")).decode(errors="replace")
+            if (
+                lines.strip()
+                and _LINE.fullmatch(lines.splitlines()[0])
+                and (is_usual or stem in images_by_stem(os.path.join(folder, below)))
+            ):
+                return True
     return False
 
 
@@ -63,10 +89,10 @@ def read_yolo(folder: str, columns: Asked) -> Iterator[Row]:
       A row an image, its boxes and its split. One without a file of labels has no boxes.
 
     Raises:
-      TableError: if nothing names the classes.
+      TableError: if nothing names the classes, or no image has a file of labels.
     """
-    said = _find_yaml(folder) or {}
-    classes = _name_classes(folder, said)
+    said = _find_yaml(folder) or _read_data(folder)
+    form = _Form(_name_classes(folder, said), _count_keypoints(said))
     lists = _read_lists(folder, said)
     number, without, splits = 0, 0, []
     for below, _, names in walk(folder):
@@ -75,36 +101,84 @@ def read_yolo(folder: str, columns: Asked) -> Iterator[Row]:
                 continue
             path = f"{below}/{name}" if below else name
             number += 1
+            last = below, os.path.splitext(name)[0]
             split = lists.get(path) or split_in_path(below)
             cells: dict[str, Any] = {"image": os.path.abspath(os.path.join(folder, path))}
             try:
-                boxes = _read_boxes(folder, below, name, classes)
+                boxes = _read_boxes(folder, below, name, form)
             except ValueError as error:
                 yield Row(number, {}, str(error))
                 continue
             without += boxes is None
             stated = {SIZE: [], BOXES: boxes or [], FORMAT: "rel_center_xywh"}
             cells["boxes"] = StatedBoxes(
-                stated | ({CLASSES: list(classes.values())} if number == 1 else {})
+                stated | ({CLASSES: list(form.classes.values())} if number == 1 else {})
             )
             splits.append(split)
             yield Row(number, cells | ({"split": split} if split else {}))
+    if number and without == number:
+        raise TableError(
+            1,
+            f"{folder} has {number:,} images, and none has a file of labels: that of {last[1]!r} "
+            f"would be {_places(*last)[0]!r}, with lines such as "
+            "'0 0.5 0.5 0.2 0.3'. Export it as YOLO has boxes; or set ingest.label_pattern=null on "
+            "the folder of images alone.",
+        )
     told = count_splits(splits)
     named = f"; splits: {told}" if told else ""
-    understood(f"YOLO: boxes are centre and sides as shares of the image{named}")
+    others = [
+        f"; {count:,} lines have {what}, of which the box is taken"
+        for what, count in sorted(form.seen.items())
+    ]
+    what = "boxes are centre and sides as shares of the image"
+    understood(f"YOLO: {what}{''.join(others)}{named}")
     if without:
         is_one = "1 image has" if without == 1 else f"{without:,} images have"
         noticed(f"YOLO: {is_one} no file of labels, and so no boxes")
 
 
+def _read_data(folder: str) -> dict[str, Any]:
+    """What Darknet's `obj.data` says of lists of images, as `data.yaml` would; or usual lists."""
+    text = read_head(os.path.join(folder, _DATA)).decode(errors="replace")
+    pairs = (line.partition("=") for line in text.splitlines())
+    said = {key.strip(): value.strip() for key, _, value in pairs}
+    said = {"train": said.get("train", "train.txt"), "val": said.get("valid", "valid.txt")}
+    return {
+        split: each for split, each in said.items() if os.path.isfile(_find_below(folder, each))
+    }
+
+
+def _find_below(folder: str, path: str) -> str:
+    """The longest ending of a path that is below a folder; all but `../` of it if none is."""
+    parts = path.split("/")
+    ends = (os.path.join(folder, *parts[number:]) for number in range(len(parts)))
+    given = os.path.normpath(os.path.join(folder, path.removeprefix("../")))
+    return next((end for end in ends if os.path.exists(end)), given)
+
+
+def _count_keypoints(said: Mapping[str, Any]) -> int:
+    """How many numbers of keypoints follow a box, by `kpt_shape`; 0 if it says none."""
+    shape = said.get("kpt_shape")
+    is_shape = isinstance(shape, list) and all(type(each) is int for each in shape)
+    return math.prod(shape) if is_shape and shape else 0
+
+
 def _name_classes(folder: str, said: Mapping[str, Any]) -> dict[int, str]:
     if "names" in said:
         return _check_names(folder, said["names"], said.get("nc"))
-    for below, _, found in walk(folder, most_deep=2):
-        for name in _NAMES:
-            if name in found:
-                text = read_head(os.path.join(folder, below, name), 2**20).decode(errors="replace")
-                return dict(enumerate(line.strip() for line in text.splitlines() if line.strip()))
+    named = {}
+    for below, _, found in walk(folder):
+        for path in (os.path.join(folder, below, name) for name in _NAMES if name in found):
+            lines = read_head(path, 2**20).decode(errors="replace").splitlines()
+            named[tuple(line.strip() for line in lines if line.strip())] = path
+    if len(named) == 1:
+        return dict(enumerate(next(iter(named))))
+    if named:
+        raise TableError(
+            1,
+            f"{' and '.join(list(named.values())[:2])} name different classes, so these may be two "
+            "data sets; give one as --images, or leave one list of names.",
+        )
     raise TableError(
         1,
         f"{folder} has boxes as YOLO has them, but nothing names their classes; add data.yaml with "
@@ -133,6 +207,8 @@ def _read_lists(folder: str, said: Mapping[str, Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     for split in ("train", "val", "test"):
         named = said.get(split)
+        if split != "train" and named == said.get("train"):
+            continue
         for each in named if isinstance(named, list) else [named]:
             if not isinstance(each, str):
                 continue
@@ -143,7 +219,7 @@ def _read_lists(folder: str, said: Mapping[str, Any]) -> dict[str, str]:
                     for p in (os.path.join(start, each), os.path.join(folder, each))
                     if os.path.exists(p)
                 ),
-                os.path.normpath(os.path.join(folder, each.removeprefix("../"))),
+                _find_below(folder, each),
             )
             if os.path.isfile(place):
                 lines = read_head(place, 2**26).decode(errors="surrogateescape").splitlines()
@@ -152,7 +228,12 @@ def _read_lists(folder: str, said: Mapping[str, Any]) -> dict[str, str]:
                     for x in lines
                     if x.strip()
                 )
-                found |= {os.path.relpath(path, folder): split for path in paths}
+                found |= {
+                    os.path.relpath(
+                        path if os.path.exists(path) else _find_below(folder, path), folder
+                    ): split
+                    for path in paths
+                }
             elif os.path.isdir(place) and not os.path.samefile(place, folder):
                 for below, _, names in walk(place):
                     for name in names:
@@ -161,9 +242,7 @@ def _read_lists(folder: str, said: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _read_boxes(
-    folder: str, below: str, name: str, classes: Mapping[int, str]
-) -> list[dict[str, Any]] | None:
+def _read_boxes(folder: str, below: str, name: str, form: _Form) -> list[dict[str, Any]] | None:
     """The boxes of an image; None if it has no file of labels. ValueError says what is wrong."""
     path = _find_labels(folder, below, os.path.splitext(name)[0])
     if path is None:
@@ -173,43 +252,49 @@ def _read_boxes(
     with open(path, encoding="utf-8", errors="replace") as file:
         lines = [line.split() for line in file]
     return [
-        _read_line(os.path.relpath(path, folder), number, parts, classes)
+        _read_line(os.path.relpath(path, folder), number, parts, form)
         for number, parts in enumerate(lines, 1)
         if parts
     ]
 
 
 def _find_labels(folder: str, below: str, stem: str) -> str | None:
+    paths = (os.path.join(folder, place) for place in _places(below, stem))
+    return next(filter(os.path.isfile, paths), None)
+
+
+def _places(below: str, stem: str) -> list[str]:
+    """Where the labels of an image may be: beside its folder of images, or beside itself."""
     parts = below.split("/") if below else []
-    at = next((n for n in reversed(range(len(parts))) if parts[n] == "images"), None)
-    places = [parts]
-    if at is not None:
-        places.insert(0, [*parts[:at], "labels", *parts[at + 1 :]])
-    for each in places:
-        path = os.path.join(folder, *each, f"{stem}.txt")
-        if os.path.isfile(path):
-            return path
-    return None
+    at = next((n for n in reversed(range(len(parts))) if parts[n].lower() in _IMAGES), None)
+    beside = [[*parts[:at], name, *parts[at + 1 :]] for name in _LABELS if at is not None]
+    return ["/".join((*each, f"{stem}.txt")) for each in (*beside, parts)]
 
 
-def _read_line(
-    path: str, number: int, parts: list[str], classes: Mapping[int, str]
-) -> dict[str, Any]:
-    """A box; the outline of a segment as the box around it."""
+def _read_line(path: str, number: int, parts: list[str], form: _Form) -> dict[str, Any]:
+    """A box; the outline of a segment as the box around it; of a pose, its box."""
     try:
         class_, *numbers = map(float, parts)
     except ValueError as error:
         raise ValueError(f"{path}:{number} has {show(' '.join(parts))}, which is no box") from error
     if not all(map(math.isfinite, (class_, *numbers))) or class_ % 1:
         raise ValueError(f"{path}:{number} has {show(' '.join(parts))}, which is no box")
-    if class_ not in classes:
+    if class_ not in form.classes:
         raise ValueError(f"{path}:{number} is of the class {class_:g}, of which there is no name")
+    if form.keypoints and len(numbers) == 4 + form.keypoints:
+        form.seen["keypoints"] += 1
+        numbers = numbers[:4]
     if len(numbers) > 5 and len(numbers) % 2 == 0:
+        form.seen["outlines"] += 1
         (left, right), (top, bottom) = ((min(x), max(x)) for x in (numbers[::2], numbers[1::2]))
         numbers = [(left + right) / 2, (top + bottom) / 2, right - left, bottom - top]
     if len(numbers) not in (4, 5):  # A fifth one is a detector's confidence.
-        raise ValueError(f"{path}:{number} has {len(numbers)} numbers, where a box has four")
-    return {"bbox": numbers[:4], "category": classes[int(class_)]}
+        way = "; if keypoints follow it, data.yaml says so, as by kpt_shape: [17, 3]"
+        raise ValueError(
+            f"{path}:{number} has {len(numbers)} numbers, where a box has four"
+            f"{way * (len(numbers) > 5)}"
+        )
+    return {"bbox": numbers[:4], "category": form.classes[int(class_)]}
 
 
 YOLO = SourceKind(name="a folder of YOLO", in_folder=_is_yolo, files=list_whole, rows=read_yolo)

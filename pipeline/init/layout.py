@@ -118,7 +118,7 @@ def guess_layout(paths: Collection[str], folder: str = "", chosen: Meaning | Non
       UnclearLayout: if several meanings are possible.
     """
     images = list_images_of(paths)
-    meaning = chosen or find_meaning(folder, Tally(paths), lambda: images)
+    meaning = chosen or find_meaning(folder, Tally(paths), lambda: paths)
     has_classes = meaning.kind != NO_CLASSES
     pattern = meaning.label_pattern if has_classes else None
     own, splits, split_pattern = images, meaning.splits, meaning.split_pattern

@@ -100,6 +100,7 @@ def test_yolo(tmp_path):
     assert splits_of(listing)["valid/images/0.png"] == "eval"
     assert listing.options.boxes.format == "rel_center_xywh"
     assert listing.noticed == ("YOLO: 1 image has no file of labels, and so no boxes",)
+    assert "; 1 lines have outlines, of which the box is taken" in listing.options.understood[0]
     (tmp_path / "train" / "labels" / "1.txt").write_text("7 .1 .1 .1 .1\n")
     listing = understand(tmp_path)
     assert listing.first_problem.endswith(

@@ -54,15 +54,26 @@ def test_voc_counts_pixels_from_1_and_its_lists_are_the_splits(tmp_path):
 
 @pytest.mark.parametrize(
     ("images", "xmls"),
-    [("", ""), ("images", "annotations"), ("images", "annotations/xmls"), ("images", "labels")],
+    [
+        *(
+            ("", ""),
+            ("images", "annotations"),
+            ("images", "annotations/xmls"),
+            ("images", "labels"),
+        ),
+        *(("images", "annots"), ("BCCD/JPEGImages", "BCCD/Annotations"), ("a/b/images", "a/b/x")),
+    ],
 )
 def test_voc_is_told_wherever_its_files_lie(tmp_path, images, xmls):
     draw_images(tmp_path / images, ["a.png", "b.png"])
+    draw_images(tmp_path, ["scripts/plot.png"])
     for name in "ab":
         write_xml(tmp_path / xmls / f"{name}.xml", f"C:\\x\\{name}.png", ("cat", 0, 1, 1, 9, 9))
     found = understand(tmp_path)
     folder = f"{images}/" if images else ""
     assert boxes_of(found) == {f"{folder}{name}.png": [("cat", 0, 0, 9, 9)] for name in "ab"}
+    told = "Pascal VOC: images of which there are no annotations are not read: 1"
+    assert found.noticed == (told,)
 
 
 def test_voc_a_split(tmp_path):
@@ -170,11 +181,123 @@ def test_yolo_of_folders_of_splits_below_images(tmp_path):
     assert boxes_of(understand(tmp_path))["images/val/a.png"] == [_CAT]
 
 
-def test_yolo_with_classes_and_labels_beside_images(tmp_path):
-    draw_images(tmp_path, ["a.png", "b.png"])
-    write(tmp_path / "a.txt", "0 0.25 0.25 0.125 0.125\n")
-    write(tmp_path / "classes.txt", "cat\n")
-    assert boxes_of(understand(tmp_path)) == {"a.png": [_CAT], "b.png": []}
+@pytest.mark.parametrize("names", ["classes.txt", "obj.names"])
+def test_yolo_with_classes_and_labels_beside_images(tmp_path, names):
+    draw_images(tmp_path, ["b.png", "c.png"])
+    write(tmp_path / "README.txt", "Pictures of cats.\n")
+    write(tmp_path / "b.txt", "0 0.25 0.25 0.125 0.125\n")
+    with pytest.raises(UserError, match="nothing names their classes; add"):
+        understand(tmp_path)
+    write(tmp_path / names, "cat\n")
+    assert boxes_of(understand(tmp_path)) == {"b.png": [_CAT], "c.png": []}
+    write(tmp_path / "more/classes.txt", "cow\n")
+    with pytest.raises(UserError, match="name different classes, so these may be two data sets"):
+        understand(tmp_path)
+
+
+def test_yolo_of_darknet_has_its_lists_below_another_folder(tmp_path):
+    draw_images(tmp_path / "obj_train_data", ["a.png", "b.png"])
+    for name in "ab":
+        write(tmp_path / f"obj_train_data/{name}.txt", "0 0.25 0.25 0.125 0.125\n")
+        write(tmp_path / f"{name}.txt", f"data/obj_train_data/{name}.png\n")
+    write(tmp_path / "obj.data", "classes= 1\ntrain = data/a.txt\nvalid = data/b.txt\nnames = x\n")
+    write(tmp_path / "obj.names", "cat\n")
+    found = understand(tmp_path)
+    assert boxes_of(found) == {f"obj_train_data/{name}.png": [_CAT] for name in "ab"}
+    assert list(splits_of(found).values()) == ["train", "eval"]
+
+
+def test_yolo_of_poses_takes_boxes_where_keypoints_are_told(tmp_path):
+    said = "names: [cat, dog]\nkpt_shape: [2, 2]\n"
+    write_yolo(tmp_path, said)
+    write(tmp_path / "train/labels/0.txt", "0 0.25 0.25 0.125 0.125 0.2 0.2 0.3 0.3\n")
+    found = understand(tmp_path)
+    assert boxes_of(found)["train/images/0.png"] == [_CAT]
+    assert (
+        "; 1 lines have keypoints, of which the box is taken; 1 lines have outlines"
+        in (found.options.understood[0])
+    )
+
+
+def test_yolo_without_any_labels_is_refused(tmp_path):
+    draw_images(tmp_path / "train/images", ["a.png"])
+    write(tmp_path / "train/labelTxt/a.txt", "1 1 9 1 9 9 1 9 cat 0\n")
+    write(tmp_path / "data.yaml", "names: [cat]")
+    with pytest.raises(UserError, match=r"that of 'a' would be 'train/labels/a.txt', with lines"):
+        understand(tmp_path)
+
+
+_VIA = '{"a.png1": {"filename": "a.png", "regions": []}}'
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        ("labels_2/{}.txt", "Car 0 0 1 2 3 4 5", "2 files such as labels_2/a.txt, labels_2/b.txt"),
+        ("{}.json", '{"annotations": [{"bbox": [1, 2, 3, 4]}]}', "2 files such as a.json, b.json"),
+        ("gt/gt_{}.txt", "1,2,3,4,x", "2 files such as gt/gt_a.txt, gt/gt_b.txt are called as"),
+        ("via.json", _VIA, "via.json: names images in a form that is not read; export it as COCO"),
+        ("gt/gt.txt", "1,1,2,3,4,5", "gt/gt.txt: names images in a form that is not read"),
+        ("all.xml", "<annotations><track/></annotations>", "all.xml: names images in a form"),
+        ("labels.txt", "a.png cat\nb.png dog\n", "for what labels.txt says, give --images"),
+    ],
+)
+def test_annotations_that_nothing_reads_are_never_passed_over(tmp_path, name, text, why):
+    draw_images(tmp_path / "images", ["a.png", "b.png"])
+    for stem in "ab":
+        write(tmp_path / name.format(stem), text)
+    with pytest.raises(UserError) as caught:
+        understand(tmp_path)
+    assert why in str(caught.value) and "no labels, set ingest.label_pattern=null" in str(
+        caught.value
+    )
+    assert understand(tmp_path, label_pattern=None).classes == {"": 2}
+
+
+def test_classes_beside_which_texts_of_images_lie_are_asked_for(tmp_path):
+    draw_images(tmp_path, [f"{name}/{n}.png" for name in ("cat", "dog") for n in range(3)])
+    write(tmp_path / "boxes_gt.txt", "cat/0.png\n1\n2 3 4 5\n")
+    said = understand(tmp_path).options.understood
+    assert said == (
+        "boxes_gt.txt: names images in a form that is not read; export it as COCO, Pascal VOC, "
+        "YOLO, LabelMe or CreateML, or as a CSV with a row an image or a box",
+    )
+    for n in range(3):
+        write(tmp_path / f"cat/{n}.txt", "a cat")
+    pattern = "(?P<label>[^/]+)/.*"
+    with pytest.raises(UserError, match=r"names alone, set 'ingest.label_pattern=\"\(\?P<label>"):
+        understand(tmp_path)
+    assert understand(tmp_path, label_pattern=pattern).classes == {"cat": 3, "dog": 3}
+
+
+def test_tables_are_offered_where_folders_are_no_classes(tmp_path):
+    draw_images(tmp_path, ["images/a.png", "images/b.png", "test/c.png"])
+    write(tmp_path / "data/legend.csv", "image,emotion\na.png,joy\n")
+    with pytest.raises(UserError, match=r"hardly a class; and data/legend.csv may say more. Say w"):
+        understand(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        ("{}/_classes.csv", "{train,valid}/_classes.csv"),
+        ("{}_labels.csv", "{train,valid}_labels.csv"),
+    ],
+)
+def test_tables_of_one_a_split_are_given_as_one_pattern(tmp_path, name, pattern):
+    for split in ("train", "valid"):
+        draw_images(tmp_path / split, [f"{split}0.png", f"{split}1.png"])
+        rows = "".join(f"{split}{n}.png,{n},1\n" for n in (0, 1))
+        write(tmp_path / name.format(split), f"filename,cat,dog\n{rows}")
+    with pytest.raises(UserError) as caught:
+        understand(tmp_path)
+    assert f"give --images '{tmp_path / pattern}'; for no labels" in str(caught.value)
+    found = understand(tmp_path / pattern)
+    assert splits_of(found) == {
+        f"{folder}/{folder}{n}.png": split
+        for folder, split in (("train", "train"), ("valid", "eval"))
+        for n in (0, 1)
+    }
 
 
 @pytest.mark.parametrize(
@@ -277,6 +400,17 @@ def test_coco_names_its_folders_by_splits_and_years(tmp_path, below):
         f"{below.format('train')}/a.png": "train",
         f"{below.format('val')}/a.png": "eval",
     }
+
+
+def test_coco_of_labels_alone_names_the_way_out(tmp_path):
+    draw_images(tmp_path / "images", ["a.png"])
+    content = {"images": [{"id": 1, "file_name": "a.png"}], "categories": [{"id": 1, "name": "x"}]}
+    content["annotations"] = [{"id": 1, "image_id": 1, "category_id": 1}]
+    write(tmp_path / "annotations/labels.json", json.dumps(content))
+    with pytest.raises(
+        UserError, match=r"neither a bbox nor a segmentation.* CSV with the columns"
+    ):
+        understand(tmp_path)
 
 
 def test_coco_has_backslashes(tmp_path):

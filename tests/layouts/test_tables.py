@@ -165,6 +165,22 @@ def test_shares_are_told_from_pixels(tmp_path, fraction):
     assert listing.options.boxes.format == ("rel_xyxy" if fraction else "xyxy")
 
 
+@pytest.mark.parametrize("sides", [("w", "h"), ("width", "height")])
+def test_a_corner_and_sides_are_told_and_so_is_the_only_column_of_words(tmp_path, sides):
+    draw_images(tmp_path, _NAMES[:2])
+    header = ["path", "x1", "y1", *sides, "cell_type", "set"]
+    rows = [[f"{n % 2}.png", 2, 3, 30 + n, 20, ("red", "white")[n % 2], "train"] for n in range(4)]
+    found = understand(write_table(tmp_path / "t.csv", [header, *rows]))
+    assert found.options.boxes.format == "xywh"
+    assert boxes_of(found)["1.png"] == [("white", 2, 3, 31, 20), ("white", 2, 3, 33, 20)]
+    again = [[*row, "ab"[n % 2]] for n, row in enumerate(rows)]
+    table = write_table(tmp_path / "t.csv", [[*header, "stain"], *again])
+    with pytest.raises(UserError, match=r"for 'stain', ingest.columns=\{label: 'stain'\}; for box"):
+        understand(table)
+    found = understand(table, columns={"label": None})
+    assert found.options.boxes.classes == ("object",)
+
+
 def test_a_column_that_is_the_only_one_that_can_be_is_the_label(tmp_path):
     draw_images(tmp_path / "images", _NAMES)
     rows = [[600 + n % 2, f"{n}.png", ("joy", "fear")[n % 2], f"note {n}"] for n in range(8)]

@@ -99,6 +99,7 @@ def test_one_split_says_nothing_and_several_say_which(tmp_path):
         (["a.parquet", "README.md", "dataset_infos.json", "LICENSE", ".gitattributes"], True),
         (["data/a.parquet", "README.md"], True),
         (["a.tfrecord-00000-of-00001"], True),
+        (["a.record", "label_map.pbtxt"], True),
         (["a.arrow"], True),
         (["metadata.parquet", "x.jpg"], True),  # ImageFolder
         (["other.parquet", "x.jpg"], False),
