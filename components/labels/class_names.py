@@ -72,19 +72,22 @@ def check_classes(classes: Collection[str], are_tags: bool) -> None:
         )
 
 
-def find_slips(counts: Mapping[str, int]) -> Iterator[str]:
+def find_slips(counts: Mapping[str, int], are_folders: bool = True) -> Iterator[str]:
     """What is likely a slip in the names of classes, a sentence each.
 
     Args:
-      counts: images of each class; 0 where that is not known.
+      counts: images of each class; 0 where that is not known. "" is no class.
+      are_folders: whether paths name the classes.
     """
+    counts = {name: count for name, count in counts.items() if name}
     yield from _find_alike(counts)
     if rare := sorted(name for name in counts if counts[name] == 1):
         shown = ", ".join(map(repr, rare[:_MOST_SHOWN])) + ", …" * (len(rare) > _MOST_SHOWN)
         is_one = "1 class has" if len(rare) == 1 else f"{len(rare):,} classes have"
         way = "; ingest.labels={min_images: 2} leaves it out"
         yield f"{is_one} a single image: {shown}; it is in one split alone{way}"
-    if strange := sorted(name for name in counts if name.strip().lower() in _NO_CLASS):
+    strange = sorted(name for name in counts if name.strip().lower() in _NO_CLASS)
+    if are_folders and strange:
         shown = ", ".join(map(repr, strange))
         yield f"classes are called {shown}, as folders are that are none; see ingest.label_pattern"
 

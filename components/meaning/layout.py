@@ -63,7 +63,8 @@ def understand(
         named, none = Choice("the classes there", meaning), Choice("no labels", unlabelled)
         raise UnclearLayout(images, meaning.said[0], (named, none))
     update: dict[str, Any] = {"label_pattern": meaning.label_pattern}
-    said = (*meaning.said, *_say_tables(tally) * (meaning.label_pattern is not None))
+    has_classes = meaning.label_pattern is not None and options.masks is None
+    said = (*meaning.said, *_say_tables(tally) * has_classes)
     if meaning.leave_out:
         update["leave_out"] = tuple(dict.fromkeys((*options.leave_out, *meaning.leave_out)))
     if meaning.splits and options.split_pattern is None:
@@ -124,7 +125,9 @@ def _say_unused(tally: Tally, options: IngestOptions) -> tuple[str, ...]:
     """Whether folders name splits that the options, which say what the labels are, do not use."""
     if options.split_pattern is not None:
         return ()
-    pattern, splits = find_split_folders(tally.folders())
+    folders = tally.folders().items()
+    kept = {parts: n for parts, n in folders if not options.is_left_out("/".join((*parts, "")))}
+    pattern, splits = find_split_folders(kept)
     if pattern is None:
         return ()
     return (

@@ -123,7 +123,8 @@ def list_images(images: str, options: IngestOptions) -> Listing:
         listing.options = leave_out_rare(listing.options, listing.classes)
         boxes = listing.options.boxes
         of_boxes = dict.fromkeys(boxes.classes, 0) if boxes and boxes.classes else None
-        for sentence in find_slips(of_boxes or listing.classes):
+        by_path = "label" not in listing.options.columns and not of_boxes
+        for sentence in find_slips(of_boxes or listing.classes, are_folders=by_path):
             noticed(sentence)
         is_own_code = version != ""
         if (
