@@ -419,7 +419,7 @@ def _check_names(
             folders[found["label"]].add(f"{found.string[: found.end('label')]}/")
     names = [os.path.splitext(name)[0].rpartition("/")[2] for name in tally.names()]
     numbers = [int(number) for name in names for number in re.findall(r"\d+", name)[-1:]]
-    if len(sizes) < 2 or len(set(sizes.values())) > 1:
+    if len(sizes) < 2 or len(set(sizes.values())) > 1 or min(sizes.values()) < 2:
         return
     if numbers and max(numbers) <= 2 * max(sizes.values()):
         return
