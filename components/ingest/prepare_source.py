@@ -18,7 +18,7 @@ from image_pipeline.components.ingest.perceptual import hash_image
 from image_pipeline.components.labels.boxes import BAD_BOX
 from image_pipeline.components.labels.kind import Fitted
 from image_pipeline.components.labels.kinds import MASKS
-from image_pipeline.components.meaning.masks import is_called_mask
+from image_pipeline.components.meaning.masks import has_mask_name, in_mask_folder
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.meaning.path_patterns import (
     find_tags,
@@ -30,7 +30,12 @@ from image_pipeline.components.meaning.path_patterns import (
 )
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.pairs import match_template
-from image_pipeline.components.sources.reading import MISSING_FILE, SkippedFile, try_read_pair
+from image_pipeline.components.sources.reading import (
+    MISSING_FILE,
+    SkippedFile,
+    names_other_kind,
+    try_read_pair,
+)
 from image_pipeline.components.sources.references import ImageRef, Source
 from image_pipeline.components.tables.table import check_bad_row
 
@@ -64,8 +69,8 @@ def read_pair(ref: ImageRef, source: Source, options: IngestOptions) -> tuple[Re
         return _LEFT_OUT, None
     if is_rare(ref, options):
         return _RARE, None
-    if _is_neither(ref, options) and is_called_mask(ref.path):
-        return _OTHER_MASK, None  # Of several masks an image, one is taken.
+    if _is_other_mask(ref, options):
+        return _OTHER_MASK, None
     prepare = options.prepare
     return try_read_pair(ref, source, prepare.max_file_bytes, prepare.sound is not None)
 
@@ -149,19 +154,22 @@ def _fit_mask(
     return dataclasses.replace(fitted, row={**fitted.row, "mask_source": source})
 
 
-def _is_neither(ref: ImageRef, options: IngestOptions) -> bool:
-    """Whether it is a file among images and masks that is, by its path, none of both."""
+def _is_other_mask(ref: ImageRef, options: IngestOptions) -> bool:
+    """Whether it is named as a mask is, but none is paired: of several an image, one is taken."""
     images = None if options.masks is None else options.masks.images
     is_free = ref.mask is None and ref.problem is None and ref.annotations is None
-    return images is not None and is_free and match_template(images, ref.path) is None
+    if images is None or not is_free or names_other_kind(ref.path):
+        return False
+    is_image = match_template(images, ref.path) is not None
+    return has_mask_name(ref.path) or (in_mask_folder(ref.path) and not is_image)
 
 
 def _explain_no_mask(ref: ImageRef, options: IngestOptions) -> str:
     if ref.annotations is not None:
         return f"{ref.annotations.row}: the column {options.columns.get('mask')!r} is empty"
     assert options.masks is not None
-    images, masks = options.masks.images, options.masks.masks
-    if _is_neither(ref, options):
+    images, masks = options.masks.images or "", options.masks.masks
+    if match_template(images, ref.path) is None:
         way = "see ingest.masks, or leave it out by ingest.leave_out"
         return f"its path is neither an image's, {images}, nor a mask's, {masks}; {way}"
     return f"no file is its mask, which {masks} would fit; see ingest.masks"

@@ -32,7 +32,7 @@ _MASK_WORDS = {
 # Of several masks an image, as in Cityscapes, those of classes are wanted: not these.
 _OTHER_MASK_WORDS = {
     *("inst", "instance", "instances", "object", "objects", "color", "colors", "colour"),
-    *("visualization", "viz"),
+    *("visualization", "viz", "parts"),
 }
 _IMAGE_WORDS = {
     *("image", "images", "img", "imgs", "jpegimages", "photo", "photos", "picture", "pictures"),
@@ -43,7 +43,8 @@ _WORD = re.compile(r"[^-_. ]+")
 _CASED_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _SPLIT_WORDS = sorted(SPLIT_NAMES, key=len, reverse=True)
 _SUFFIX = re.compile(
-    r"[-_. ](?:masks?|seg|segmentation|gt|ground_?truth|trimap|matte|gt(?:fine|coarse)_[a-z]+)$"
+    r"[-_. ](?:masks?|seg|segmentation|gt|ground_?truth|trimap|matte|parts_\d+"
+    r"|gt(?:fine|coarse)_[a-z]+)$"
 )
 _IMAGE_SUFFIX = re.compile(r"[-_. ](?:leftimg8bit|image|img|rgb)$")
 # A mask is named like its image, with or without an ending such as _mask or _L.
@@ -181,18 +182,21 @@ def _count_equal(first: Sequence[str], second: Sequence[str]) -> int:
 
 def is_called_mask(path: str) -> bool:
     """Tells whether an image's name, or a folder of it, is as those of masks are."""
-    if not _is_image(path):
-        return False
-    folder, _, name = path.rpartition("/")
-    return _has_suffix(name) or _are_mask_folders(folder)
+    return _is_image(path) and (has_mask_name(path) or in_mask_folder(path))
+
+
+def in_mask_folder(path: str) -> bool:
+    """Tells whether a folder of a file is called as those of masks are."""
+    return _are_mask_folders(path.rpartition("/")[0])
 
 
 def _is_image(path: str) -> bool:
     return path.lower().endswith(_ENDINGS)
 
 
-def _has_suffix(name: str) -> bool:
-    return _SUFFIX.search(os.path.splitext(name)[0].lower()) is not None
+def has_mask_name(path: str) -> bool:
+    """Tells whether a file's name ends as those of masks do, as `7_mask.png`."""
+    return _SUFFIX.search(os.path.splitext(path)[0].lower()) is not None
 
 
 @functools.lru_cache  # Most files are in the folder of the one before.

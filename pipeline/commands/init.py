@@ -324,11 +324,13 @@ def _check_loss(images_dir: str, layout: Any, forecast: Any, accepted: float) ->
     reasons = "; ".join(
         f"{each['path']}: {each['message']}" for each in forecast.bad_reasons.values()
     )
+    share = min(1.0, math.ceil(bad * 100 + 1) / 100)
     raise UserError(
         f"About {bad:.1%} of {images_dir!r} would be lost"
         f"{f' ({reasons})' if reasons else ''}, and an ingest that loses more than "
-        f"{accepted:.1%} fails, so nothing was written. Mend what is wrong, or give "
-        f"--max-bad-fraction={min(1.0, math.ceil(bad * 100 + 1) / 100):g} to accept the loss."
+        f"{accepted:.1%} fails, so nothing was written. Mend what is wrong"
+        + f", or give --max-bad-fraction={share:g} to accept the loss" * (bad < 1)
+        + "."
     )
 
 
