@@ -103,8 +103,8 @@ def find_masks(list_paths: Callable[[], Iterable[str]]) -> Masks | None:
                     paired.setdefault(mask, path)
     if len(paired) < _ENOUGH * len(candidates):
         return None
-    mask, image = next(iter(paired.items()))
-    return Masks(len(paired), mask, image, _find_image_dir(paired), _find_templates(paired))
+    mask = min(paired, key=_rank)
+    return Masks(len(paired), mask, paired[mask], _find_image_dir(paired), _find_templates(paired))
 
 
 def explain_masks(images_dir: str, masks: Masks) -> str:
@@ -223,9 +223,10 @@ def _words(folder: str) -> frozenset[str]:
     return frozenset(words | parts)
 
 
-def _splits(path: str) -> set[str]:
-    """The splits that a path's folders name."""
-    words = set().union(*map(_words, path.split("/")[:-1]))
+@functools.lru_cache
+def _splits(folders: str) -> set[str]:
+    """The splits that folders name."""
+    words = set().union(*map(_words, folders.split("/")))
     return {
         SPLIT_NAMES[split]
         for split in SPLIT_NAMES
@@ -266,7 +267,7 @@ def _fits(mask: str, image: str) -> bool:
     folder = mask.rpartition("/")[0]
     if folder == image.rpartition("/")[0]:
         return True
-    theirs, own = _splits(mask), _splits(image)
+    theirs, own = _splits(folder), _splits(image.rpartition("/")[0])
     if theirs and own and not theirs & own:
         return False  # `trainannot/1.png` is of `train/1.png`, and not of `test/1.png`.
     ours = set().union(*map(_words, image.split("/")[:-1]))
