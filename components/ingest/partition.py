@@ -107,12 +107,9 @@ def plan_shards(
             f"Stage Prepare lost chunks: {[chunk.number for chunk in chunks]} arrived; this is "
             "the Beam runner's failure (its local multi_threading mode is known for it)."
         )
-    check_share_of_bad(chunks, work_dir, options)
     plan = _hash_plan(chunks, options)
     with _local_rows(chunks, work_dir) as paths:
-        sources, labels = _read_sources(chunks, paths, options)
-        placement = place_sources(sources, options)
-        check_conflicts(chunks, placement, map(read_rows, paths), options)
+        sources, labels, placement = _judge(chunks, work_dir, paths, options)
         tables = map(read_rows, paths)
         scratch_dir = work_dir if files.is_local(work_dir) else None
         target, books_dir = _placed_path(work_dir, plan), find_books(work_dir, plan)
@@ -133,6 +130,23 @@ def plan_shards(
         return ShardTask(*pair, number, total, plan, row_span, columns, run, classes)
 
     return [make_task(number, pair) for number, pair in enumerate(pairs)]
+
+
+def judge_rows(chunks: Sequence[PreparedChunk], work_dir: str, options: IngestOptions) -> None:
+    """Raises UserError as `plan_shards` does, and plans nothing."""
+    with _local_rows(chunks, work_dir) as paths:
+        _judge(chunks, work_dir, paths, options)
+
+
+def _judge(
+    chunks: Sequence[PreparedChunk], work_dir: str, paths: Sequence[str], options: IngestOptions
+) -> tuple[Sources, list[str], Placement]:
+    """The sources, what their label codes stand for, and their places, if not too many are lost."""
+    check_share_of_bad(chunks, work_dir, options)
+    sources, labels = _read_sources(chunks, paths, options)
+    placement = place_sources(sources, options)
+    check_conflicts(chunks, placement, map(read_rows, paths), options)
+    return sources, labels, placement
 
 
 def _number_classes(
@@ -186,8 +200,8 @@ def check_conflicts(
     example = os.fsdecode(next(itertools.islice(paths, int(conflicts[0]), None)))
     raise UserError(
         f"{bad} of {judged} files would be lost, more than ingest.max_bad_fraction="
-        f"{options.max_bad_fraction:g} allows: {len(conflicts)} have the bytes of a file of "
-        f"another label, for example {example!r}. Remove those that are wrong, set "
+        f"{options.max_bad_fraction:g} allows: {len(conflicts)} have the bytes of a file with "
+        f"{options.label_kind.another}, for example {example!r}. Remove those that are wrong, set "
         "ingest.conflicting_labels=keep, or raise ingest.max_bad_fraction."
     )
 

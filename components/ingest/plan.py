@@ -12,7 +12,6 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.clusters import cluster_hashes, join_groups
 from image_pipeline.components.ingest.places import count_shards, order_keys, shard_edges
 from image_pipeline.components.ingest.splits import assign_splits, follow_paths, stratify_splits
-from image_pipeline.components.labels.kinds import MASKS
 from image_pipeline.components.meaning.options import IngestOptions
 
 NOWHERE = -1
@@ -76,6 +75,10 @@ def empty_sources(count: int) -> Sources:
     )
 
 
+class EmptySplit(UserError):
+    """A split would have no image."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Placement:
     """Where n sources go.
@@ -124,7 +127,8 @@ def place_sources(sources: Sources, options: IngestOptions) -> Placement:
     clusters = find_clusters(sources, options)
     units = join_units(sources, copies, clusters)
     splits = _choose_splits(sources, is_written, copies, units, options)
-    shard, position, split_shards = _fill_shards(sources, is_written, splits, options)
+    lost = int((conflicts != NOWHERE).sum())
+    shard, position, split_shards = _fill_shards(sources, is_written, splits, lost, options)
     original = np.where(excluded, copies, np.int32(NOWHERE))
     return Placement(shard, position, original, copies, conflicts, clusters, units, split_shards)
 
@@ -137,8 +141,7 @@ def _judge_conflicts(sources: Sources, copies: np.ndarray, options: IngestOption
     count = int((conflicts != NOWHERE).sum())
     if count and options.conflicting_labels == "error":
         raise UserError(
-            f"{count} files have the bytes of a file of another class"
-            f"{' or mask' if options.label_kind is MASKS else ''}, and "
+            f"{count} files have the bytes of a file with {options.label_kind.another}, and "
             "ingest.conflicting_labels=error; remove those that are wrong, or set "
             "ingest.conflicting_labels=quarantine, which lists them."
         )
@@ -170,7 +173,7 @@ def find_conflicts(copies: np.ndarray, label: np.ndarray, is_good: np.ndarray) -
 
 
 def _fill_shards(
-    sources: Sources, is_written: np.ndarray, splits: np.ndarray, options: IngestOptions
+    sources: Sources, is_written: np.ndarray, splits: np.ndarray, lost: int, options: IngestOptions
 ) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
     """Distributes the records of each split over its shards; returns columns of `Placement`."""
     shard = np.full(len(splits), NOWHERE, np.int32)
@@ -178,7 +181,7 @@ def _fill_shards(
     split_shards: list[int] = []
     for code, name in enumerate(options.splits):
         members = np.flatnonzero(is_written & (splits == code))
-        _check_not_empty(name, len(members), sources.is_good, is_written, options)
+        _check_not_empty(name, len(members), sources.is_good, is_written, lost, options)
         members = _sort_members(members, sources, options.seed)
         count = count_shards(
             int(sources.stored_bytes[members].sum()),
@@ -298,16 +301,25 @@ def _sort_members(members: np.ndarray, sources: Sources, seed: int) -> np.ndarra
 
 
 def _check_not_empty(
-    split: str, members: int, is_good: np.ndarray, is_written: np.ndarray, options: IngestOptions
+    split: str,
+    members: int,
+    is_good: np.ndarray,
+    is_written: np.ndarray,
+    lost: int,
+    options: IngestOptions,
 ) -> None:
     if not members:
         good = int(is_good.sum())
         repeated = good - int(is_written.sum())
         copies = f" ({repeated} of them copies of others, of which the first is kept)"
+        others = (
+            f" ({lost} more have the bytes of a file with {options.label_kind.another}: remove "
+            "those that are wrong, or set ingest.conflicting_labels=keep)"
+        )
         keep = " Copies stay in the splits that are named with ingest.duplicates=keep_as_given."
-        raise UserError(
+        raise EmptySplit(
             f"The split {split!r} would be empty: {good} usable images"
-            f"{copies if repeated else ''}, shares {options.splits}; "
+            f"{copies if repeated else ''}{others if lost else ''}, shares {options.splits}; "
             "add images, give it a larger share in ingest.splits, or remove it there."
             f"{keep if repeated else ''}"
         )

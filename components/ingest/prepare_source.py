@@ -18,6 +18,7 @@ from image_pipeline.components.ingest.perceptual import hash_image
 from image_pipeline.components.labels.boxes import BAD_BOX
 from image_pipeline.components.labels.kind import Fitted
 from image_pipeline.components.labels.kinds import MASKS
+from image_pipeline.components.meaning.masks import has_mask_name, in_mask_folder
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.meaning.path_patterns import (
     find_tags,
@@ -29,7 +30,12 @@ from image_pipeline.components.meaning.path_patterns import (
 )
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.pairs import match_template
-from image_pipeline.components.sources.reading import MISSING_FILE, SkippedFile, try_read_pair
+from image_pipeline.components.sources.reading import (
+    MISSING_FILE,
+    SkippedFile,
+    names_other_kind,
+    try_read_pair,
+)
 from image_pipeline.components.sources.references import ImageRef, Source
 from image_pipeline.components.tables.table import check_bad_row
 
@@ -41,6 +47,9 @@ Read = bytes | BadImage | SkippedFile
 _OF_ROWS = (MISSING_FILE, "no_label", "unknown_label", "unknown_split", "no_mask", BAD_BOX)
 _LEFT_OUT = SkippedFile(LEFT_OUT, "named by ingest.leave_out")
 _RARE = SkippedFile("rare_class", "its class has fewer images than ingest.labels.min_images")
+_OTHER_MASK = SkippedFile(
+    "other_mask", "named as a mask is, but as neither ingest.masks.images nor .masks says"
+)
 
 
 def prepare_source(
@@ -60,6 +69,8 @@ def read_pair(ref: ImageRef, source: Source, options: IngestOptions) -> tuple[Re
         return _LEFT_OUT, None
     if is_rare(ref, options):
         return _RARE, None
+    if _is_other_mask(ref, options):
+        return _OTHER_MASK, None
     prepare = options.prepare
     return try_read_pair(ref, source, prepare.max_file_bytes, prepare.sound is not None)
 
@@ -143,13 +154,24 @@ def _fit_mask(
     return dataclasses.replace(fitted, row={**fitted.row, "mask_source": source})
 
 
+def _is_other_mask(ref: ImageRef, options: IngestOptions) -> bool:
+    """Whether it is named as a mask is, but none is paired: of several an image, one is taken."""
+    images = None if options.masks is None else options.masks.images
+    is_free = ref.mask is None and ref.problem is None and ref.annotations is None
+    if images is None or not is_free or names_other_kind(ref.path):
+        return False
+    is_image = match_template(images, ref.path) is not None
+    return has_mask_name(ref.path) or (in_mask_folder(ref.path) and not is_image)
+
+
 def _explain_no_mask(ref: ImageRef, options: IngestOptions) -> str:
     if ref.annotations is not None:
         return f"{ref.annotations.row}: the column {options.columns.get('mask')!r} is empty"
     assert options.masks is not None
     images, masks = options.masks.images or "", options.masks.masks
     if match_template(images, ref.path) is None:
-        return f"its path is neither an image's, {images}, nor a mask's, {masks}; see ingest.masks"
+        way = "see ingest.masks, or leave it out by ingest.leave_out"
+        return f"its path is neither an image's, {images}, nor a mask's, {masks}; {way}"
     return f"no file is its mask, which {masks} would fit; see ingest.masks"
 
 

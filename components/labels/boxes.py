@@ -248,6 +248,7 @@ class Boxes(LabelKind):
     """Each record has a list of each side of its boxes, of their classes, areas and crowds."""
 
     name = "boxes"
+    another = "other boxes"
     columns = COLUMNS
     counted = "box_counts"
     moves: ClassVar[Mapping[str, str]] = {"boxes": PLACES, "visible": VISIBLE}

@@ -76,9 +76,10 @@ def find_slips(counts: Mapping[str, int], are_folders: bool = False) -> Iterator
     """What is likely a slip in the names of classes, a sentence each.
 
     Args:
-      counts: images of each class; 0 where that is not known.
+      counts: images of each class; 0 where that is not known. "" is no class.
       are_folders: whether they are called as folders are: a table's may be vehicles.
     """
+    counts = {name: count for name, count in counts.items() if name}
     yield from _find_alike(counts)
     if rare := sorted(name for name in counts if counts[name] == 1):
         shown = ", ".join(map(repr, rare[:_MOST_SHOWN])) + ", …" * (len(rare) > _MOST_SHOWN)

@@ -46,6 +46,7 @@ class LabelKind:
 
     Attributes:
       name: how messages call such labels.
+      another: and one that differs.
       columns: of records, those that labels are made of, beside the name of a class, which all
         have.
       counted: the field of `ListedSplit` with how many pixels each id has, or boxes each class.
@@ -59,6 +60,7 @@ class LabelKind:
     """
 
     name: str
+    another: str = "another label"
     columns: tuple[Column, ...] = ()
     counted: str | None = None
     moves: ClassVar[Mapping[str, str]] = {}

@@ -209,6 +209,7 @@ class Masks(LabelKind):
     """Each record has a gray PNG of class ids, of its image's size."""
 
     name = "masks"
+    another = "another mask"
     columns = (MASK_COLUMN,)
     counted = "mask_pixels"
     moves: ClassVar[Mapping[str, str]] = {"masks": MASK}

@@ -6,8 +6,10 @@ A folder says nothing else of its images. Where several meanings are possible, n
 import collections
 import dataclasses
 import json
+import os
 import re
 import shlex
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +22,12 @@ from image_pipeline.components.meaning.annotations_beside import (
     find_tables,
 )
 from image_pipeline.components.meaning.counted_folders import Level, Parts, Tally
-from image_pipeline.components.meaning.masks import Masks, find_masks, is_mask_folder
+from image_pipeline.components.meaning.masks import (
+    Masks,
+    find_masks,
+    is_image_folder,
+    is_mask_folder,
+)
 from image_pipeline.components.sources.file_names import SPLIT_NAMES, split_named
 
 FIRST_FOLDER = r"(?P<label>[^/]+)/.+"
@@ -152,6 +159,8 @@ def find_meaning(
         told = f"{unclear.found}; and {list_names(naming or partners)} may say more"
         choices = [*_choose_tables(naming), *unclear.choices]
         raise UnclearLayout(images, told, choices) from None
+    if meaning.kind in (CLASS_FOLDERS, SPLIT_FOLDERS):
+        _check_names(images, meaning, tally, list_paths)
     unlabelled = dataclasses.replace(meaning, kind=NO_CLASSES, label_pattern=None)
     choices = [Choice("no labels", unlabelled)]
     if partners:
@@ -197,7 +206,7 @@ def _judge_masks(images: str, tally: Tally, masks: Masks) -> Meaning:
     folders = tally.folders()
     own = {parts: n for parts, n in folders.items() if not any(map(is_mask_folder, parts))}
     total, pairs = sum(own.values()), Meaning(kind=WITH_MASKS, label_pattern=None, masks=masks)
-    if 2 * masks.count >= total:
+    if 2 * masks.count >= total or is_image_folder(masks.image.rpartition("/")[0]):
         return pairs
     try:
         meaning = _find_meaning(images, own, tally.names())
@@ -446,6 +455,54 @@ def _check_containers(images: str, level: Level) -> None:
     found = f"it has the folders {list_folders(level.firsts)}, and {list_folders(containers)} "
     is_one = "is hardly a class" if len(containers) == 1 else "are hardly classes"
     raise UnclearLayout(images, f"{found}{is_one}", choices)
+
+
+def _check_names(
+    images: str, meaning: Meaning, tally: Tally, list_paths: Callable[[], Iterable[str]]
+) -> None:
+    """Refuses classes whose images have the same names: pictures of the same things, as scans,
+    edges and depths are. Images that are numbered in each class may be of any.
+    """
+    find = re.compile(meaning.label_pattern or "").match
+    sizes, folders = collections.Counter[str](), collections.defaultdict[str, set[str]](set)
+    for parts, count in tally.folders().items():
+        if found := find("/".join((*parts, "x"))):
+            sizes[found["label"]] += count
+            folders[found["label"]].add(f"{found.string[: found.end('label')]}/")
+    names = [os.path.splitext(name)[0].rpartition("/")[2] for name in tally.names()]
+    numbers = [int(number) for name in names for number in re.findall(r"\d+", name)[-1:]]
+    if len(sizes) < 2 or len(set(sizes.values())) > 1 or min(sizes.values()) < 2:
+        return
+    if numbers and max(numbers) <= 2 * max(sizes.values()):
+        return
+    # Sums of hashes tell sets of names apart, and take no memory.
+    sums = collections.Counter[str]()
+    for path in list_paths():
+        if found := find(path):
+            rest = (
+                f"{path[: found.start('label')]}:{os.path.splitext(path[found.end('label') :])[0]}"
+            )
+            sums[found["label"]] += zlib.crc32(rest.encode(errors="surrogateescape"))
+    if len(set(sums.values())) > 1:
+        return
+    unlabelled = dataclasses.replace(meaning, kind=NO_CLASSES, label_pattern=None)
+    alone = [
+        Choice(
+            f"the images in {name}/ alone",
+            dataclasses.replace(unlabelled, leave_out=(*meaning.leave_out, *sorted(others))),
+        )
+        for name in sorted(sizes)[:_MOST_PARTS]
+        if (others := set().union(*(folders[each] for each in sizes if each != name)))
+    ]
+    told = "have images of the same names throughout, as pictures and masks of the same things do"
+    whole = dataclasses.replace(
+        meaning, label_pattern=(meaning.label_pattern or "").removesuffix(".+") + ".*"
+    )
+    raise UnclearLayout(
+        images,
+        f"{list_folders(sorted(sizes))} {told} (ingest.masks would pair these)",
+        [*alone, Choice(f"the classes {list_names(sorted(sizes))}", whole)],
+    )
 
 
 def _check_depth(images: str, level: Level) -> None:

@@ -123,7 +123,9 @@ def _say_unused(tally: Tally, options: IngestOptions) -> tuple[str, ...]:
     """Whether folders name splits that the options, which say what the labels are, do not use."""
     if options.split_pattern is not None:
         return ()
-    pattern, splits = find_split_folders(tally.folders())
+    folders = tally.folders().items()
+    kept = {parts: n for parts, n in folders if not options.is_left_out("/".join((*parts, "")))}
+    pattern, splits = find_split_folders(kept)
     if pattern is None:
         return ()
     return (

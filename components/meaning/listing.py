@@ -123,7 +123,8 @@ def list_images(images: str, options: IngestOptions) -> Listing:
         listing.options = leave_out_rare(listing.options, listing.classes)
         boxes = listing.options.boxes
         of_boxes = dict.fromkeys(boxes.classes, 0) if boxes and boxes.classes else None
-        for sentence in find_slips(of_boxes or listing.classes, are_folders=not kind.has_rows):
+        by_path = "label" not in listing.options.columns and not of_boxes
+        for sentence in find_slips(of_boxes or listing.classes, are_folders=by_path):
             noticed(sentence)
         if kind.lists_images and not version:  # Else reading them runs a person's code.
             for find in (find_lost_bits, find_windowless):

@@ -14,6 +14,7 @@ from image_pipeline.components.sources.rows import Row
 from image_pipeline.components.sources.understood import understood
 from image_pipeline.components.tables.column_names import usual_columns
 from image_pipeline.components.tables.drawn_masks import (
+    IGNORE,
     NO_SEGMENT,
     ascend,
     drawn_classes,
@@ -116,16 +117,18 @@ def name_drawn_classes(
                     f"{place}: the category {name!r} has the id {levels[0]}, which is otherwise in "
                     "another file; give all files the same categories, or ingest each by itself."
                 )
+    no_class = classes.pop(IGNORE, ())
     _check_number(path, len(classes))
     name, told = os.path.basename(path.rstrip("/")), ", ".join(classes)
     if any(NO_SEGMENT in levels for levels in classes.values()):
-        ignored: tuple[int, ...] = ()
+        ignored: tuple[int, ...] = no_class
+        are_none = f"; {IGNORE} is none" if no_class else ""
         understood(
             f"{name}: masks of categories, drawn of outlines, of which the smaller is on top; "
-            f"classes: {told}"
+            f"classes: {told}{are_none}"
         )
     else:
-        ignored = (NO_SEGMENT,)
+        ignored = (NO_SEGMENT, *no_class)
         understood(
             f"{name}: masks of categories, drawn of panoptic segments; classes: {told}; pixels of "
             "no segment are of none"

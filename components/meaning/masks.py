@@ -26,17 +26,25 @@ ENDINGS = frozenset(
 _ENDINGS = tuple(ENDINGS)
 _MASK_WORDS = {
     *("mask", "masks", "annotation", "annotations", "segmentation", "segmentations"),
-    *("segmentationclass", "seg", "gt", "groundtruth", "trimap", "trimaps", "matte", "mattes"),
-    *("label", "labels", "gtfine", "gtcoarse"),
+    *("seg", "semseg", "semantic", "gt", "groundtruth", "trimap", "trimaps", "matte", "mattes"),
+    *("label", "labels", "annot", "annots", "inst", "instance", "instances"),
+}
+# Of several masks an image, as in Cityscapes, those of classes are wanted: not these.
+_OTHER_MASK_WORDS = {
+    *("inst", "instance", "instances", "object", "objects", "color", "colors", "colour"),
+    *("visualization", "viz", "parts"),
 }
 _IMAGE_WORDS = {
     *("image", "images", "img", "imgs", "jpegimages", "photo", "photos", "picture", "pictures"),
     *("input", "inputs", "scan", "scans", "rgb", "raw", "frame", "frames", "original", "originals"),
     "leftimg8bit",
 }
-_SEPARATOR = re.compile(r"[-_. ]+")
+_WORD = re.compile(r"[^-_. ]+")
+_CASED_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_SPLIT_WORDS = sorted(SPLIT_NAMES, key=len, reverse=True)
 _SUFFIX = re.compile(
-    r"[-_. ](?:masks?|seg|segmentation|gt|ground_?truth|trimap|matte|gt(?:fine|coarse)_[a-z]+)$"
+    r"[-_. ](?:masks?|seg|segmentation|gt|ground_?truth|trimap|matte|parts_\d+"
+    r"|gt(?:fine|coarse)_[a-z]+)$"
 )
 _IMAGE_SUFFIX = re.compile(r"[-_. ](?:leftimg8bit|image|img|rgb)$")
 # A mask is named like its image, with or without an ending such as _mask or _L.
@@ -79,7 +87,7 @@ def find_masks(list_paths: Callable[[], Iterable[str]]) -> Masks | None:
     Returns:
       What was found; None if there are none, or only files with a mask's name.
     """
-    named = (path for path in list_paths() if _is_called_mask(path))
+    named = (path for path in list_paths() if is_called_mask(path))
     candidates = list(itertools.islice(named, _MOST_SAMPLED))
     if not candidates:
         return None
@@ -89,33 +97,37 @@ def find_masks(list_paths: Callable[[], Iterable[str]]) -> Masks | None:
             wanted[place].append(mask)
     paired: dict[str, str] = {}
     for path in list_paths():
-        if _is_image(path) and not _is_called_mask(path):
+        if _is_image(path) and not is_called_mask(path):
             for mask in (mask for place in _places(path) for mask in wanted.get(place, ())):
                 if _fits(mask, path):
                     paired.setdefault(mask, path)
     if len(paired) < _ENOUGH * len(candidates):
         return None
-    mask, image = next(iter(paired.items()))
-    return Masks(len(paired), mask, image, _find_image_dir(paired), _find_templates(paired))
+    mask = min(paired, key=_rank)
+    return Masks(len(paired), mask, paired[mask], _find_image_dir(paired), _find_templates(paired))
 
 
 def explain_masks(images_dir: str, masks: Masks) -> str:
     """What was found, the rule and what to do."""
-    images, own = masks.templates or ("images/{key}.*", "masks/{key}.*")
     only = ""
     if masks.image_dir:
         only = f" For the images alone, give {images_dir.rstrip('/')}/{masks.image_dir}."
+    options, way = "{images: …, masks: …}", ""
+    if masks.templates is None:
+        way = ", what the paths of each look like: no one template with {key} fits all of them"
+    else:
+        images, own = masks.templates
+        options = f'{{images: "{images}", masks: "{own}"}}'
     return (
         f"{images_dir!r} holds images and their masks, such as {masks.mask!r} of {masks.image!r}; "
-        f'to store each pair, set ingest.masks=\'{{images: "{images}", masks: "{own}"}}\'.{only} '
+        f"to store each pair, set ingest.masks='{options}'{way}.{only} "
         "If they are images of their own, write an ingest.label_pattern that says so."
     )
 
 
 def _find_templates(paired: Mapping[str, str]) -> tuple[str, str] | None:
     """What the paths of most images and masks look like; None if that is not one pair."""
-    # Of several masks an image, as in Cityscapes, those called labels are class ids.
-    masks = sorted(paired, key=lambda mask: "label" not in mask.lower())
+    masks = sorted(paired, key=_rank)
     images = set(paired.values())
     for mask in masks[:_MOST_TRIED]:
         for templates in _templates_of(paired[mask], mask):
@@ -127,6 +139,12 @@ def _find_templates(paired: Mapping[str, str]) -> tuple[str, str] | None:
             if len(fitting) >= _ENOUGH * len(images):
                 return templates
     return None
+
+
+def _rank(mask: str) -> tuple[bool, bool]:
+    """Orders masks: those of classes' ids first, which are often called labels."""
+    words = set().union(*map(_words, os.path.splitext(mask)[0].split("/")))
+    return bool(words & _OTHER_MASK_WORDS), "label" not in mask.lower()
 
 
 def _templates_of(image: str, mask: str) -> Iterable[tuple[str, str]]:
@@ -150,6 +168,10 @@ def _templates_of(image: str, mask: str) -> Iterable[tuple[str, str]]:
     for before in ("/".join(image_folders[:lead]), "{scene}") if lead else ("",):
         first, second = ("".join(f"{part}/" for part in (before, each) if part) for each in own)
         yield from ((f"{first}{image_last}", f"{second}{each}") for each in last)
+    for split in (each for each in _SPLIT_WORDS if all(each in folder for folder in own)):
+        start = "".join(f"{part}/" for part in image_folders[:lead])
+        first, second = (f"{start}{each.replace(split, '{split}', 1)}/" for each in own)
+        yield from ((f"{first}{image_last}", f"{second}{each}") for each in last)
 
 
 def _count_equal(first: Sequence[str], second: Sequence[str]) -> int:
@@ -158,19 +180,23 @@ def _count_equal(first: Sequence[str], second: Sequence[str]) -> int:
     return len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)))
 
 
-def _is_called_mask(path: str) -> bool:
-    if not _is_image(path):
-        return False
-    folder, _, name = path.rpartition("/")
-    return _has_suffix(name) or _are_mask_folders(folder)
+def is_called_mask(path: str) -> bool:
+    """Tells whether an image's name, or a folder of it, is as those of masks are."""
+    return _is_image(path) and (has_mask_name(path) or in_mask_folder(path))
+
+
+def in_mask_folder(path: str) -> bool:
+    """Tells whether a folder of a file is called as those of masks are."""
+    return _are_mask_folders(path.rpartition("/")[0])
 
 
 def _is_image(path: str) -> bool:
     return path.lower().endswith(_ENDINGS)
 
 
-def _has_suffix(name: str) -> bool:
-    return _SUFFIX.search(os.path.splitext(name)[0].lower()) is not None
+def has_mask_name(path: str) -> bool:
+    """Tells whether a file's name ends as those of masks do, as `7_mask.png`."""
+    return _SUFFIX.search(os.path.splitext(path)[0].lower()) is not None
 
 
 @functools.lru_cache  # Most files are in the folder of the one before.
@@ -183,8 +209,29 @@ def is_mask_folder(folder: str) -> bool:
     return bool(_words(folder) & _MASK_WORDS) or "ground_truth" in folder.lower()
 
 
-def _words(folder: str) -> set[str]:
-    return set(_SEPARATOR.split(folder.lower()))
+def is_image_folder(path: str) -> bool:
+    """Tells whether a folder is called as those of masks' images are, and not as a class."""
+    return bool(_words(path.rpartition("/")[2]) & _IMAGE_WORDS)
+
+
+@functools.lru_cache
+def _words(folder: str) -> frozenset[str]:
+    """In small letters; `trainannot` and `SemSeg` give their parts, too."""
+    words = {word.lower() for word in _WORD.findall(folder)}
+    parts = {word.lower() for word in _CASED_WORD.findall(folder)}
+    parts |= {word.removeprefix(split) for word in words for split in SPLIT_NAMES}
+    return frozenset(words | parts)
+
+
+@functools.lru_cache
+def _splits(folders: str) -> set[str]:
+    """The splits that folders name."""
+    words = set().union(*map(_words, folders.split("/")))
+    return {
+        SPLIT_NAMES[split]
+        for split in SPLIT_NAMES
+        if any(word.removeprefix(split) in {"", *_MASK_WORDS} - {word} for word in words)
+    }
 
 
 def _places_of_image(mask: str) -> Iterable[_Place]:
@@ -220,6 +267,9 @@ def _fits(mask: str, image: str) -> bool:
     folder = mask.rpartition("/")[0]
     if folder == image.rpartition("/")[0]:
         return True
+    theirs, own = _splits(folder), _splits(image.rpartition("/")[0])
+    if theirs and own and not theirs & own:
+        return False  # `trainannot/1.png` is of `train/1.png`, and not of `test/1.png`.
     ours = set().union(*map(_words, image.split("/")[:-1]))
     other_kind = os.path.splitext(mask)[1].lower() != os.path.splitext(image)[1].lower()
     return other_kind or bool(ours & (_IMAGE_WORDS | SPLIT_NAMES.keys()))

@@ -23,6 +23,8 @@ from image_pipeline.components.sources.rows import EmbeddedImage, Location, Tabl
 RUN_LENGTHS, SEGMENTS, OUTLINES = "run_lengths", "segments", "outlines"
 NO_SEGMENT = 65_535
 """The level of pixels that are of no segment or object; others have their category's id."""
+IGNORE = "__ignore__"
+"""What LabelMe calls what is of no class."""
 _HEAD_BYTES = 2**18  # of an image, for its size
 _MOST_BYTES = 2**24  # of a mask, once it is drawn
 

@@ -31,7 +31,7 @@ from image_pipeline.components.tables.annotated_folders import (
     read_head,
     walk,
 )
-from image_pipeline.components.tables.drawn_masks import NO_SEGMENT, find_time
+from image_pipeline.components.tables.drawn_masks import IGNORE, NO_SEGMENT, find_time
 from image_pipeline.components.tables.outlines import (
     BACKGROUND,
     COLUMN,
@@ -70,7 +70,7 @@ def read_labelme(folder: str, columns: Asked) -> Iterator[Row]:
       UserError: if what draws masks is not installed.
     """
     found: list[tuple[str, dict[str, Any], list[Shape]] | str] = []
-    others, left_out = 0, 0
+    others, left_out, of_none = 0, 0, 0
     for below, _, names in walk(folder):
         for name in (name for name in names if name.lower().endswith(".json")):
             path = f"{below}/{name}" if below else name
@@ -115,7 +115,9 @@ def read_labelme(folder: str, columns: Asked) -> Iterator[Row]:
         size = _read_size(content)
         cells: dict[str, Any] = {"image": image}
         if are_boxes:
-            boxes = [{"bbox": _surround(corners), "category": n} for n, _, corners, _ in shapes]
+            own = [shape for shape in shapes if shape[0] != IGNORE]
+            boxes = [{"bbox": _surround(corners), "category": n} for n, _, corners, _ in own]
+            of_none += len(shapes) - len(own)
             cells[BOXES] = StatedBoxes({SIZE: size, BOXES: boxes, FORMAT: "xyxy"})
         else:
             objects = [
@@ -139,6 +141,8 @@ def read_labelme(folder: str, columns: Asked) -> Iterator[Row]:
     notice_others("LabelMe", folder, taken)
     if left_out:
         noticed(f"LabelMe: points and lines have no area, and are left out: {left_out:,}")
+    if of_none:
+        noticed(f"LabelMe: shapes called {IGNORE} are no boxes, and are left out: {of_none:,}")
     if others:
         noticed(f"LabelMe: JSON files that have no shapes are not read: {others:,}")
 

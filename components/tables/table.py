@@ -187,6 +187,9 @@ class Table:
             return self._bad_row("listed_twice", place, f"{ref.path!r} has the labels {labels}")
         if first != place:
             message = f"names {ref.path!r} again, as {first} does"
+            if SPLIT in self.path:
+                some = self.path.rpartition("/")[2].replace(SPLIT, "{train,test}")
+                message += f"; to read some tables alone, name their splits, as in {some!r}"
             return self._bad_row("listed_twice", place, message)
         return ref
 

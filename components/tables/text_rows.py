@@ -117,10 +117,21 @@ def _find_wrong_word(text: str) -> str:
 
 
 def _read_list(path: str, columns: Asked) -> Iterator[Row]:
-    """`path label`, with white space between; the label is what follows the last of it."""
+    """`path label`, with white space between; the label is what follows the last of it.
+
+    Or `image mask`; or the rows of a table with commas, if the first is one without a header.
+    """
     with open_lines(path) as lines:
+        first = lines.readline()
+        lines.seek(0)
+        if "," in first and _name_unnamed(first.strip().split(",")):
+            yield from _read_cells(csv.reader(lines, strict=True, skipinitialspace=True))
+            return
         for line, text in enumerate(lines, 1):
             named, label = (*text.rsplit(None, 1), "", "")[:2]
+            if ending_of(named) in IMAGE_ENDINGS and ending_of(label) in IMAGE_ENDINGS:
+                yield Row(line, {"image": named.strip(), "mask": label})
+                continue
             if ending_of(label) in IMAGE_ENDINGS:  # The path has a space, and there is no label.
                 named, label = text, ""
             if named:

@@ -8,7 +8,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
@@ -76,11 +76,11 @@ def init(
         answers = dataclasses.replace(answers, bad_fraction=bad_fraction)
     text = write_starter(layout, sizes, answers)
     if has_files:
-        forecast, emptied = _forecast(images_dir, layout, source, some, text, len(refs))
+        forecast, emptied, rehearse = _forecast(images_dir, layout, source, some, text, len(refs))
         _show(forecast_rows(forecast, emptied))
         _check_loss(images_dir, layout, forecast, answers.bad_fraction)
         answers = dataclasses.replace(answers, emptied=emptied)
-        text = write_starter(layout, sizes, answers)
+        text = _find_working(layout, sizes, answers, rehearse)
     if not yes:
         with _explain_end_of_input():
             wanted = click.confirm(f"Write {output_path}?", default=True)
@@ -252,15 +252,19 @@ def _ask(layout: Any, sizes: Any, yes: bool) -> Any:
 
 def _forecast(
     images_dir: str, layout: Any, source: Any, refs: list[Any], text: str, images: int
-) -> tuple[Any, list[str]]:
-    """What an ingest with this configuration will take, judged by some; and splits of copies."""
+) -> tuple[Any, list[str], Callable[[str], None]]:
+    """What an ingest with this configuration will take, judged by some; and splits of copies.
+
+    And what raises as an ingest with a configuration does, if all images are few.
+    """
     import yaml
 
     from image_pipeline.components.ingest.forecast import forecast_files
+    from image_pipeline.components.ingest.rehearsal import rehearse
     from image_pipeline.components.meaning.listing import list_images
     from image_pipeline.components.meaning.open_source import open_complete
     from image_pipeline.components.meaning.options import IngestOptions
-    from image_pipeline.init.duplicates import find_emptied
+    from image_pipeline.init.duplicates import are_few, find_emptied
 
     options, each = IngestOptions.model_validate(yaml.safe_load(text)["ingest"]), 1.0
     noticed: tuple[str, ...] = ()
@@ -275,7 +279,37 @@ def _forecast(
         each = images / len(refs)
     forecast = forecast_files(source, refs, options, _FORECAST_FILES, each_stands_for=each)
     emptied = find_emptied(source, refs, options) if each == 1.0 else []
-    return dataclasses.replace(forecast, noticed=(*noticed, *forecast.noticed)), emptied
+
+    def rehearse_text(other: str) -> None:
+        written = IngestOptions.model_validate(yaml.safe_load(other)["ingest"])
+        placed = {name: getattr(written, name) for name in ("splits", "stratify", "duplicates")}
+        if each == 1.0 and are_few(refs):
+            rehearse(source, refs, options.model_copy(update=placed))
+
+    noticed = (*noticed, *forecast.noticed)
+    return dataclasses.replace(forecast, noticed=noticed), emptied, rehearse_text
+
+
+def _find_working(layout: Any, sizes: Any, answers: Any, rehearse: Callable[[str], None]) -> str:
+    """The configuration with which an ingest does not fail; of tiny sets, with other shares."""
+    from image_pipeline.components.errors import UserError
+    from image_pipeline.components.ingest.plan import EmptySplit
+    from image_pipeline.init.starter import choose_shares, write_starter
+
+    shares = [None] if layout.splits else [None, choose_shares(layout), {"train": 0.5, "eval": 0.5}]
+    failed: list[UserError] = []
+    for each in shares:
+        text: str = write_starter(layout, sizes, dataclasses.replace(answers, shares=each))
+        try:
+            rehearse(text)
+            return text
+        except EmptySplit as error:
+            failed.append(error)
+        except UserError as error:
+            failed.append(error)
+            break
+    message = str(failed[0]).replace("raise ingest.max_bad_fraction", "give --max-bad-fraction")
+    raise UserError(f"An ingest would fail, so nothing was written. {message}") from failed[0]
 
 
 def _check_loss(images_dir: str, layout: Any, forecast: Any, accepted: float) -> None:
@@ -290,11 +324,13 @@ def _check_loss(images_dir: str, layout: Any, forecast: Any, accepted: float) ->
     reasons = "; ".join(
         f"{each['path']}: {each['message']}" for each in forecast.bad_reasons.values()
     )
+    share = min(1.0, math.ceil(bad * 100 + 1) / 100)
     raise UserError(
         f"About {bad:.1%} of {images_dir!r} would be lost"
         f"{f' ({reasons})' if reasons else ''}, and an ingest that loses more than "
-        f"{accepted:.1%} fails, so nothing was written. Mend what is wrong, or give "
-        f"--max-bad-fraction={math.ceil(bad * 100 + 1) / 100:g} to accept the loss."
+        f"{accepted:.1%} fails, so nothing was written. Mend what is wrong"
+        + f", or give --max-bad-fraction={share:g} to accept the loss" * (bad < 1)
+        + "."
     )
 
 

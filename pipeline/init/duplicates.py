@@ -68,6 +68,11 @@ def find_emptied(source: Source, refs: Sequence[ImageRef], options: IngestOption
     return sorted(named - kept)
 
 
+def are_few(refs: Sequence[ImageRef]) -> bool:
+    """Tells whether all files are so few and small that they are read to know what ingest does."""
+    return len(refs) <= _MOST_FILES and sum(ref.size_bytes for ref in refs) <= _MOST_BYTES
+
+
 def _group_by_size(refs: Iterable[ImageRef]) -> tuple[list[Sequence[ImageRef]], int]:
     """The groups of two files and more that have one size, and the number of all files."""
     by_size: dict[int, list[ImageRef]] = collections.defaultdict(list)

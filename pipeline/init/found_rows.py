@@ -27,7 +27,8 @@ def found_rows(layout: Layout, sizes: Sizes, copies: float | None) -> list[tuple
     height, width, channels = guess_view(sizes, kind == "boxes")
     rows = [("layout", layout.kind), *(("taken as", sentence) for sentence in layout.said)]
     if kind in ("classes", "tags") and layout.columns:  # Of a folder, its listing says so.
-        rows += [("look at", sentence) for sentence in find_slips(layout.classes)]
+        slips = find_slips(layout.classes, are_folders=layout.label_pattern is not None)
+        rows += [("look at", sentence) for sentence in slips]
     known = "" if layout.generator is None else "; how many there are is known when it has run"
     rows.append(("images" if layout.video is None else "videos", f"{layout.images:,}{known}"))
     if layout.columns:

@@ -16,7 +16,7 @@ from image_pipeline.components.meaning.folder_meaning import (
     find_meaning,
     find_split_folders,
 )
-from image_pipeline.components.meaning.masks import ENDINGS, Masks
+from image_pipeline.components.meaning.masks import ENDINGS, Masks, has_mask_name
 from image_pipeline.components.sources.options import GeneratorOptions, VideoOptions
 from image_pipeline.components.sources.pairs import match_template
 from image_pipeline.components.sources.reading import IMAGE_ENDINGS
@@ -170,7 +170,7 @@ def split_pairs(paths: Collection[str], masks: Masks) -> tuple[list[str], list[s
     if masks.templates is None:
         return list_images_of(paths), []
     own = [path for path in paths if match_template(masks.templates[1], path) is not None]
-    others = set(paths).difference(own)
+    others = {path for path in paths if not has_mask_name(path)}.difference(own)
     image = masks.templates[0]
     return [p for p in paths if p in others and match_template(image, p) is not None], own
 

@@ -33,12 +33,14 @@ class Answers:
       mirrored: whether a mirrored image is as good as the image.
       bad_fraction: the largest share of the images that may be lost.
       emptied: splits all of whose images are copies of another split's.
+      shares: of splits, to be exact, where chance would leave one of them empty.
     """
 
     side_px: int | None = None
     mirrored: bool = True
     bad_fraction: float = IngestOptions.model_fields["max_bad_fraction"].default
     emptied: Sequence[str] = ()
+    shares: Mapping[str, float] | None = None
 
 
 _NO_ANSWERS = Answers()
@@ -84,8 +86,8 @@ def write_starter(layout: Layout, sizes: Sizes, answers: Answers = _NO_ANSWERS) 
         kind=layout.kind,
         classes=describe_labels(layout),
         labels=_write_labels(layout),
-        splits=_write_splits(layout),
-        stratify=_write_stratify(layout) + _write_duplicates(answers.emptied),
+        splits=_write_splits(layout, answers.shares),
+        stratify=_write_stratify(layout, answers.shares) + _write_duplicates(answers.emptied),
         bad_fraction=f"{answers.bad_fraction}  # {_say('ingest.max_bad_fraction')}",
         prepare=_write_prepare(sizes, small),
         sizes=f"{'all' if sizes.equal else 'median'} {sizes.height_px} x {sizes.width_px}",
@@ -283,8 +285,11 @@ def _write_labels(layout: Layout) -> str:
     return "\n".join(f"  {line}" for line in lines)
 
 
-def _write_splits(layout: Layout) -> str:
-    shares = _choose_shares(layout)
+def _write_splits(layout: Layout, exact: Mapping[str, float] | None) -> str:
+    shares = exact or choose_shares(layout)
+    if exact:
+        comment = "# So few are shared out by their number: chance would leave a split empty."
+        return f"  {comment}\n  splits: {_flow(shares)}"
     if not layout.splits:
         comment = "# An image's content decides its split, so it never depends on other images."
         return f"  {comment}\n  splits: {_flow(shares)}"
@@ -303,7 +308,8 @@ def _write_splits(layout: Layout) -> str:
     return "\n".join(f"  {line}" for line in lines)
 
 
-def _choose_shares(layout: Layout) -> Mapping[str, float]:
+def choose_shares(layout: Layout) -> Mapping[str, float]:
+    """The share of each split."""
     if layout.splits:
         count = len(layout.splits)
         shares = _SHARES.get(count, (1 / count,) * count)
@@ -315,7 +321,7 @@ def _count_evaluated(layout: Layout, total: int) -> float:
     """The number of images in the eval split, at least one; a generator may make any number."""
     if layout.generator is not None:
         return math.inf
-    expected = total * _choose_shares(layout).get("eval", 0.1)
+    expected = total * choose_shares(layout).get("eval", 0.1)
     return max(1.0, layout.splits.get("eval", 0) or expected)
 
 
@@ -338,7 +344,9 @@ def _is_stratified(layout: Layout) -> bool:
     return _has_few(layout) or min(layout.classes.values()) < _FEW_OF_A_CLASS
 
 
-def _write_stratify(layout: Layout) -> str:
+def _write_stratify(layout: Layout, exact: Mapping[str, float] | None) -> str:
+    if exact:
+        return "  stratify: true\n"
     if not _is_stratified(layout):
         return ""
     fewest = min(layout.classes.values())

@@ -49,6 +49,7 @@ REASONS = {
     "too_large_video": "Videos that are too large",
     "generator_failed": "Errors of the generator",
     "left_out": "Left out by a list",
+    "other_mask": "Further masks of an image",
     "rare_class": "Of a class of too few images",
     "duplicate": "Copies of another file",
     "gray": "Gray, stored as colour",

@@ -196,7 +196,9 @@ def test_kept_copies_are_listed_with_their_labels(tmp_path):
 def test_a_copy_under_another_class_is_quarantined_with_the_original(tmp_path):
     source = write_folder(tmp_path / "images", per_class=20)
     (source / "dog" / "zz copy.png").write_bytes((source / "cat" / "003.png").read_bytes())
-    with pytest.raises(UserError, match="2 have the bytes of a file of another label, for example"):
+    with pytest.raises(
+        UserError, match="2 have the bytes of a file with another label, for example"
+    ):
         ingest(source, tmp_path / "out")
     manifest = ingest(source, tmp_path / "out", max_bad_fraction=0.05)
     books = ("found", "written", "duplicates", "quarantined", "skipped")

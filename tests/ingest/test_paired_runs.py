@@ -187,6 +187,7 @@ def bad(tmp_path_factory):
     (images / "024.png").write_bytes(b"text")
     (folder / "notes.txt").write_text("about these")
     (folder / "other.png").write_bytes(encode_png(draw(99)))
+    (folder / "other_mask.png").write_bytes(encode_png(draw_mask(98)))
     return folder
 
 
@@ -223,7 +224,7 @@ def test_each_bad_pair_is_quarantined_by_name(bad, tmp_path):
         assert message in lines[path]["message"], path
     books = manifest.books
     # 29 images, an alone mask, a text and an image of no template; masks are not counted.
-    assert (books.found, books.written, books.quarantined, books.skipped) == (32, 21, 10, 1)
+    assert (books.found, books.written, books.quarantined, books.skipped) == (33, 21, 10, 2)
     assert verify_data_set(str(tmp_path)) == []
 
 
@@ -293,7 +294,7 @@ def test_two_levels_are_asked_about(pairs, tmp_path):
     [
         ("photos/{key}.*", "masks/{key}.*", r"(?s)30 mask_without_image, .*called photos/\{key\}"),
         ("images/{key}.*", "labels/{key}.*", r"(?s)no_mask, .*labels/\{key\}\.\* would fit"),
-        ("a/{key}.*", "b/{key}.*", r"(?s)60 no_mask, .*neither an image's, a/\{key\}.*nor a mask"),
+        ("a/{key}.*", "b/{key}.*", r"(?s)30 no_mask, .*neither an image's, a/\{key\}.*30 other_m"),
     ],
 )
 def test_templates_that_fit_nothing_are_named(pairs, tmp_path, images, masks, rule):

@@ -66,6 +66,7 @@ def test_a_class_of_one_image_and_one_called_as_folders_are_is_told():
     single, place = find_slips({"cat": 30, "dog": 28, "dgo": 1, "images": 4}, True)
     assert single.startswith("1 class has a single image: 'dgo'")
     assert place.startswith("classes are called 'images', as folders are that are none")
+    assert list(find_slips({"train": 9, "bus": 9}, are_folders=False)) == []
 
 
 def test_classes_tags_and_boxes_of_tables_are_named_at_one_place(tmp_path):

@@ -55,11 +55,17 @@ def _cub(folder):
     return test_cub.write_lists(folder)
 
 
+def _two(folder):
+    draw_images(folder, ["0.png", "1.png"])
+    return folder
+
+
 _ALL = WIDTH * HEIGHT
 _CASES = {
     _outlines: ("mask_pixels", [[_ALL - 36, 27, 9], [_ALL]] * 12),
     _labelme: ("mask_pixels", [[_ALL], [_ALL - 36, 36]] * 12),
     _elsewhere: ("label", ["a", "b"] * 12),
+    _two: ("label", ["", ""]),
     _cub: ("label", ["001.bird 0", "002.bird 1"] * 2),
 }
 

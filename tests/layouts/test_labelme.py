@@ -56,6 +56,17 @@ def test_rectangles_are_boxes_and_points_are_told(tmp_path):
     assert (_masks(asked)[0] == 1).sum() == 100
 
 
+def test_shapes_to_be_ignored_are_of_no_class(tmp_path):
+    ignored = RECTANGLE | {"label": "__ignore__"}
+    folder = write_files(tmp_path, a=[ignored, {**RECTANGLE, "points": [[20, 2], [30, 8]]}])
+    listing = understand(folder)
+    assert boxes_of(listing) == {"a.png": [("cat", 20, 2, 30, 8)]}
+    assert listing.noticed[0].endswith("__ignore__ are no boxes, and are left out: 1")
+    options = understand(folder, columns={"mask": "segmentation"}).options
+    assert options.masks.classes == {"background": (NONE,), "cat": (2,)}
+    assert options.masks.ignored == (1,)
+
+
 def test_other_shapes_are_masks_of_their_labels_the_smaller_on_top(tmp_path):
     old = {"shapes": [{k: POLYGON[k] for k in ("label", "points")}], "imagePath": "b.png"}
     shapes = [CIRCLE, RECTANGLE, POLYGON]

@@ -412,3 +412,18 @@ def test_lists_of_0_and_1_are_no_labels(tmp_path, name):
         (tmp_path / name).write_text("\n".join(lines))
     with pytest.raises(UserError, match="The label has lists of 0 and 1, which name no class"):
         understand(tmp_path / name)
+
+
+def test_text_files_have_rows_with_commas_and_masks_beside_images(tmp_path):
+    draw_images(tmp_path, [*_NAMES, "masks/0.png", "my copy.png"])
+    rows = [(name, label, *numbers) for name, label, *numbers in _BOXES]
+    assert boxes_of(understand(write_table(tmp_path / "boxes.txt", rows))) == _FOUND
+    (tmp_path / "pairs.txt").write_text("/other/set/0.png /other/set/masks/0.png\n")
+    listing = understand(tmp_path / "pairs.txt")
+    ((image, mask),) = ((ref.path, ref.mask.path) for ref in listing.refs())
+    assert (image, mask) == ("0.png", "masks/0.png")
+    (tmp_path / "labels.txt").write_text("my copy.png\n0.png\n")
+    assert [ref.path for ref in understand(tmp_path / "labels.txt").refs()] == [
+        "my copy.png",
+        "0.png",
+    ]

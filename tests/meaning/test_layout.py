@@ -180,6 +180,23 @@ def test_classes_beside_splits_are_asked_about():
     assert _count(paths, **every)[0][(None, "a")] == 2
 
 
+@pytest.mark.parametrize("splits", [{"": None}, {"train/": "train", "test/": "eval"}])
+def test_folders_of_images_of_the_same_names_are_asked_about(splits):
+    names = [("hi", ".jpg"), ("lo", ".png")]
+    years = (2008, 2011)
+    paths = [f"{split}{top}/{n}{end}" for split in splits for n in years for top, end in names]
+    with pytest.raises(UnclearLayout, match="hi/, lo/ have images of the same names") as caught:
+        _understand(paths)
+    high, _, every = (choice.meaning.options() for choice in caught.value.choices)
+    assert _count(paths, **high)[0] == {(split, ""): 2 for split in splits.values()}
+    assert _count(paths, **every)[0] == {(s, c): 2 for s in splits.values() for c in ("hi", "lo")}
+
+
+def test_folders_of_other_names_or_numbers_of_images_are_classes():
+    paths = ["hi/2008.jpg", "hi/2011.jpg", "lo/2008.jpg"]
+    assert _understand(paths)[0] == _understand([*paths, "lo/2012.jpg"])[0] == IngestOptions()
+
+
 def test_classes_in_names_are_asked_about():
     paths = [f"{name}.{n}.jpg" for name in ("cat", "dog") for n in range(3)]
     with pytest.raises(

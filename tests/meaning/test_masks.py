@@ -52,6 +52,11 @@ def _pairs(image, mask, count=10):
             *("gtFine/val/c/c_{}_gtFine_labelIds.png", "leftImg8bit/val/c"),
             ("leftImg8bit/{key}_leftImg8bit.*", "gtFine/{key}_gtFine_labelIds.png"),
         ),
+        (
+            *("RGB/{}.png", "SemSeg/{}.png", "RGB"),
+            ("RGB/{key}.*", "SemSeg/{key}.png"),
+        ),
+        ("train/{}.jpg", "trainannot/{}.png", "train", ("train/{key}.*", "trainannot/{key}.png")),
         ("{}.jpg", "{}_mask.png", None, ("{key}.*", "{key}_mask.png")),
         ("cat/{}.jpg", "cat/{}-seg.png", None, ("{key}.*", "{key}-seg.png")),
         ("images/{}.jpg", "images/{}.MASK.png", None, ("{key}.*", "{key}.MASK.png")),
@@ -81,6 +86,32 @@ def test_of_several_masks_an_image_those_of_ids_are_chosen():
         "leftImg8bit/{key}_leftImg8bit.*",
         "gtFine/{key}_gtFine_labelIds.png",
     )
+
+
+@pytest.mark.parametrize(
+    ("image", "mask", "templates"),
+    [
+        ("train/{}.jpg", "trainannot/{}.png", ("{split}/{key}.*", "{split}annot/{key}.png")),
+        (
+            "train_img/{}.jpg",
+            "train_label/{}.png",
+            ("{split}_img/{key}.*", "{split}_label/{key}.png"),
+        ),
+    ],
+)
+def test_folders_that_name_a_split_and_a_kind_have_one_template(image, mask, templates):
+    parts = ((a.replace("train", split) for a in (image, mask)) for split in ("test", "train"))
+    # Both splits have an image of each name: a mask is of its own split's.
+    found = _find(sorted(path for pair in parts for path in _pairs(*pair)))
+    assert (found.count, found.mask.split("/")[0][:4], found.templates) == (20, "test", templates)
+    assert found.image.startswith("test")
+
+
+def test_of_class_and_object_masks_those_of_classes_are_taken():
+    kinds = ("Object", "ObjectVisualization", "Class")
+    pairs = [_pairs("JPEGImages/{}.jpg", f"Segmentation{kind}/{{}}.png") for kind in kinds]
+    found = _find(sorted({path for each in pairs for path in each}))
+    assert found.templates == ("JPEGImages/{key}.*", "SegmentationClass/{key}.png")
 
 
 def test_of_many_scenes_no_single_folder_is_named():
@@ -143,6 +174,9 @@ def test_they_are_refused_by_name(given):
         _check(IngestOptions(), _pairs("{}.jpg", "{}_mask.png"))
     assert '{images: "{key}.*", masks: "{key}_mask.png"}' in str(caught.value)
     assert "For the images alone" not in str(caught.value)
+    mixed = [*_pairs("{}.jpg", "{}_mask.png"), *_pairs("images/a{}.jpg", "masks/a{}.png")]
+    with pytest.raises(UserError, match=r"masks: …\}', what the paths of each look like: no one"):
+        _check(IngestOptions(**given), mixed)
 
 
 def test_who_says_where_they_are_is_believed():

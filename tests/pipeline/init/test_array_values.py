@@ -20,10 +20,10 @@ pytestmark = pytest.mark.unit
 def test_the_type_and_channels_of_arrays_are_written(
     tmp_path, dtype, shape, stored, channels, seen
 ):
-    for name in "ab":
-        (tmp_path / "images" / name).mkdir(parents=True)
-        for number in range(3):
-            np.save(tmp_path / "images" / name / f"{number}.npy", np.zeros(shape, dtype))
+    for number in range(6):
+        folder = tmp_path / "images" / "ab"[number % 2]
+        folder.mkdir(parents=True, exist_ok=True)
+        np.save(folder / f"{number}.npy", np.full(shape, number, dtype))
     path = tmp_path / "config.yaml"
     arguments = ["init", str(tmp_path / "images"), "--output", str(path), "--yes"]
     result = CliRunner().invoke(cli, arguments)

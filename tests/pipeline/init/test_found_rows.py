@@ -6,6 +6,7 @@ from click.testing import CliRunner
 from PIL import Image
 
 from image_pipeline.cli import cli
+from image_pipeline.components.errors import UserError
 from image_pipeline.config import load_config
 from tests.drawings import draw
 
@@ -22,20 +23,22 @@ def _photo(number, height, width, orientation=None):
 
 @pytest.fixture
 def photos(tmp_path):
-    """Two classes of 12 photos, 3 of them portraits, one of which is stored turned, and a copy."""
+    """13 and 11 photos, 3 of them portraits, one of which is stored turned, and a copy."""
     for name in ("cat", "dog"):
         (tmp_path / "photos" / name).mkdir(parents=True)
     for number in range(23):
         sizes = {0: (40, 30, None), 1: (44, 30, None), 2: (32, 48, 6)}
         data = _photo(number, *sizes.get(number, (30, 40, None)))
         (tmp_path / "photos" / ("cat", "dog")[number % 2] / f"{number}.jpg").write_bytes(data)
-    (tmp_path / "photos" / "dog" / "copy.jpg").write_bytes(data)
+    (tmp_path / "photos" / "cat" / "copy.jpg").write_bytes(data)
     return tmp_path / "photos"
 
 
 def _init(photos, *flags, answers=""):
     path = photos.parent / "c.yaml"
     done = CliRunner().invoke(cli, ["init", str(photos), "--output", str(path), *flags], answers)
+    if isinstance(done.exception, UserError):
+        raise done.exception
     assert done.exit_code == 0, done.output
     return done.output, load_config(str(path))
 
@@ -49,6 +52,14 @@ def test_what_is_found_is_shown(photos):
     assert "ingest takes      about" in shown and "GB of memory" in shown
     assert "and stores        about" in shown and "MB at the peak" in shown
     assert "hard to learn" not in shown
+
+
+def test_images_of_two_labels_are_refused_as_ingest_refuses_them(photos):
+    (photos / "dog" / "22.jpg").write_bytes((photos / "cat" / "22.jpg").read_bytes())
+    with pytest.raises(UserError, match=r"^An ingest would fail, so nothing .* 3 have the bytes"):
+        _init(photos, "--yes")
+    assert not (photos.parent / "c.yaml").exists()
+    _init(photos, "--yes", "--max-bad-fraction", "0.2")
 
 
 def test_three_questions_change_the_configuration(photos):
