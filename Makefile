@@ -29,10 +29,10 @@ notebook: $(READY)  ## the notebooks in JupyterLab, with this environment; as ro
 # Some machines ask Python not to keep what it compiled. TFX would then be compiled anew in each of
 # the processes that the tests start: three times its import.
 test test-wide: export PYTHONDONTWRITEBYTECODE :=
-# A file at a time on every core, the longest files first. One process more than cores, since tests
+# A file at a time on every core, the longest files first. Two processes more than cores, since tests
 # often wait for processes of their own.
 PYTEST = $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder \
-  --numprocesses $$($(BIN)/python -c "import os; print(os.cpu_count() + 1)")
+  --numprocesses $$($(BIN)/python -c "import os; print(os.cpu_count() + 2)")
 
 quick: $(READY) check  ## style, types, and the unit tests that need no TensorFlow: for the inner loop
 	$(BIN)/python -m pytest --quick -m "unit and not e2e and not wide" --numprocesses auto
