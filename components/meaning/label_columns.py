@@ -82,7 +82,7 @@ def _take_split(
     table = os.path.basename(path)
     has_usual_splits = options.splits == IngestOptions().splits
     is_all_train = set(named.values()) == {"train"} and len(column.values) == 1
-    if column.values and (not named or (is_all_train and has_usual_splits)):
+    if column.values and (not named or (is_all_train and len(options.splits) > 1)):
         only = next(iter(column.values))
         understood(f"{table}: all of {split!r} are {only!r}, so that images are shared out anew")
         return options.model_copy(update={"columns": {**options.columns, "split": None}})

@@ -264,13 +264,16 @@ def _forecast(
     from image_pipeline.components.meaning.listing import list_images
     from image_pipeline.components.meaning.open_source import open_complete
     from image_pipeline.components.meaning.options import IngestOptions
+    from image_pipeline.components.sources.understood import collect
     from image_pipeline.init.duplicates import are_few, find_emptied
 
     options, each = IngestOptions.model_validate(yaml.safe_load(text)["ingest"]), 1.0
     noticed: tuple[str, ...] = ()
     if layout.columns:  # They were read already, perhaps by other options.
-        source, options = open_complete(images_dir, options, getattr(source, "rows", None))
-        refs = list(source.list())
+        with collect() as said:
+            source, options = open_complete(images_dir, options, getattr(source, "rows", None))
+            refs = list(source.list())
+        noticed = tuple(said.noticed)
     elif layout.has_masks or images == len(refs):
         listing = list_images(images_dir, options)
         source, refs, options = listing.source, list(listing.refs()), listing.options
