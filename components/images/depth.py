@@ -70,6 +70,11 @@ class DepthOptions(Options):
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> "DepthOptions":
+        are_numbers = not any(isinstance(level, str) for level in (self.low, self.high))
+        if self.found is not None and are_numbers:
+            raise ValueError(
+                "found is what percents come to, but low and high are numbers; leave it out."
+            )
         for low, high in filter(None, [(self.low, self.high), self.found]):
             if type(low) is not type(high):
                 continue
