@@ -473,7 +473,7 @@ def _check_names(
     numbers = [int(number) for name in names for number in re.findall(r"\d+", name)[-1:]]
     if len(sizes) < 2 or len(set(sizes.values())) > 1 or min(sizes.values()) < 2:
         return
-    if numbers and max(numbers) <= 2 * max(sizes.values()):
+    if numbers and max(numbers) - min(numbers) < 2 * max(sizes.values()):
         return
     # Sums of hashes tell sets of names apart, and take no memory.
     sums = collections.Counter[str]()

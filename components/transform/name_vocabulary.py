@@ -7,6 +7,7 @@ does a graph, and a model's answers may be compared with any of these.
 
 import contextlib
 import contextvars
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
 import apache_beam as beam
@@ -111,6 +112,7 @@ def write_names(names: bytes, path: str, first: Sequence[bytes]) -> np.ndarray:
     return np.array(path)
 
 
+@dataclasses.dataclass  # By which the cache knows it.
 class _ListNames(beam.PTransform):
     """Lists the names of each batch, sorted, a name a line."""
 
@@ -118,6 +120,7 @@ class _ListNames(beam.PTransform):
         return batches | "ListNames" >> beam.MapTuple(list_names)
 
 
+@dataclasses.dataclass
 class _JoinLists(beam.PTransform):
     """Makes one list of several."""
 

@@ -85,7 +85,7 @@ def test_the_analysis_of_s3_finds_the_same(places, graphs):
     for _ in range(2):  # The second replaces the first.
         assert analyze("s3://bucket/data", graph_dir) == graphs["local"]
     names = {name.partition("/")[0] for name in read_tree(graph_dir)}
-    assert names == {"analysis.json", "transform_fn", "transformed_metadata"}
+    assert names == {"analysis.json", "metadata", "transform_fn", "transformed_metadata"}
 
 
 @pytest.mark.parametrize("mode", ["train", "eval"])

@@ -9,10 +9,9 @@ import tensorflow as tf
 from image_pipeline.components import contract
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.transform import analysis, moments
-from image_pipeline.components.transform.labels import label_ids
-from image_pipeline.components.transform.moments import channel_mean_and_std
+from image_pipeline.components.transform.moments import channel_mean_and_std, mean_image
 from image_pipeline.components.transform.options import TransformOptions
-from image_pipeline.components.transform.preprocessing import standardize, subtract_mean
+from image_pipeline.components.transform.preprocessing import standardize
 from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.transform.statistics import name_statistic
 from image_pipeline.components.transform.view_reader import Wanted
@@ -29,12 +28,12 @@ VIEW = ViewOptions(height_px=6, width_px=7)
 def standardize_and_more(inputs):
     """Takes the sums and the pixels, and once more the sums, of other pixels by the graph."""
     outputs = standardize(inputs)
-    mean = subtract_mean(inputs)[contract.IMAGE_OUTPUT]
+    images = inputs[contract.IMAGE_INPUT]
+    mean = tf.cast(images, tf.float32) - tf.cast(mean_image(images), tf.float32)
     inverse, _ = channel_mean_and_std(255 - inputs[contract.IMAGE_INPUT])
     inverse = name_statistic("inverse_mean", inverse)
     image = outputs[contract.IMAGE_OUTPUT] + mean + tf.cast(inverse, tf.float32)
-    label = label_ids(inputs[contract.LABEL_INPUT])
-    return {contract.IMAGE_OUTPUT: image, contract.LABEL_OUTPUT: label}
+    return {contract.IMAGE_OUTPUT: image, contract.LABEL_OUTPUT: outputs[contract.LABEL_OUTPUT]}
 
 
 @pytest.fixture(scope="module")
