@@ -51,9 +51,9 @@ def find_emptied(source: Source, refs: Sequence[ImageRef], options: IngestOption
       options: of ingest, complete.
 
     Returns:
-      The splits by name; none where there are too many files to read all.
+      The splits by name; none where the files are too many or too large to read all.
     """
-    if len(refs) > _MOST_FILES or options.duplicates != "keep_first":
+    if not are_few(refs) or options.duplicates != "keep_first":
         return []
     seen, kept, named = set[bytes](), set[str](), set[str]()
     for ref in refs:
