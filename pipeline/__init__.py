@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from image_pipeline.api import (
         analyze,
+        check_model,
+        export_model,
         from_generators,
         ingest,
         input_fn,
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from image_pipeline.components.images.bad_image import BadImage
     from image_pipeline.components.ingest.component import ImageExampleGen
     from image_pipeline.components.sources.references import Annotations, ImageRef
+    from image_pipeline.components.training.sync_epochs import SyncEpochs
     from image_pipeline.components.transform.component import ImageTransform
 
 __all__ = [
@@ -28,8 +31,11 @@ __all__ = [
     "ImageExampleGen",
     "ImageRef",
     "ImageTransform",
+    "SyncEpochs",
     "UserError",
     "analyze",
+    "check_model",
+    "export_model",
     "from_generators",
     "ingest",
     "input_fn",
@@ -42,6 +48,7 @@ _MODULES = {
     "ImageRef": "components.sources.references",
     "ImageTransform": "components.transform.component",
     "Annotations": "components.sources.references",
+    "SyncEpochs": "components.training.sync_epochs",
     "UserError": "components.errors",
 }
 

@@ -21,6 +21,8 @@ Config = str | PipelineConfig | None
 View = ViewOptions | Mapping[str, Any] | None
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+_LOG = logging.getLogger(__name__)
+
 
 def _explained(function: Function) -> Function:
     """Raises a `UserError` alone, without Beam's tracebacks; names what the machine lacks."""
@@ -320,6 +322,56 @@ def predict(
 
     named = [images] if isinstance(images, str) else images
     return ask(ExportedModel(folder), named, chosen, top, batch_size)
+
+
+@_explained
+def check_model(model: Any, graph_dir: str) -> list[str]:
+    """Looks at a Keras model before it is trained behind a transform graph.
+
+    Args:
+      model: the model, compiled or not.
+      graph_dir: the folder of the transform graph.
+
+    Returns:
+      What would cost accuracy, a sentence each, which is logged, too: that the model scales images
+      which the graph has normalised already, or that its weights were trained with other pixels.
+
+    Raises:
+      UserError: if it cannot be exported: its input, its outputs, or what it is made of.
+    """
+    from image_pipeline.components.feeding.analysis import read_graph
+    from image_pipeline.components.tasks.choose_task import find_task
+    from image_pipeline.components.training.model_check import check_for_export
+    from image_pipeline.components.training.pixel_check import notice_pixels
+
+    view, task = read_graph(graph_dir).view, find_task(graph_dir)
+    check_for_export(model, view, len(task.read_class_names(graph_dir)), task)
+    told = notice_pixels(model, graph_dir, view)
+    for each in told:
+        _LOG.warning(each)
+    return told
+
+
+@_explained
+def export_model(model: Any, graph_dir: str, folder: str) -> None:
+    """Writes a trained model that takes image files: what `run` pushes, of a model of your own.
+
+    It decodes, takes the view, normalises and answers by itself, with plain TensorFlow, by the
+    signatures that docs/serving.md lists: `serving_default` for image files (base64 over REST),
+    `serving_examples` and `transform_features` for the Evaluator and BulkInferrer.
+
+    Args:
+      model: a Keras model; takes what `input_fn` gives behind the graph, of `feeding.dtype`
+        float32. If it gives logits, what makes probabilities of them is added.
+      graph_dir: the folder of the transform graph that it was trained behind.
+      folder: where the SavedModel goes, such as TFX's `fn_args.serving_model_dir`.
+
+    Raises:
+      UserError: if the model cannot be exported, or there is no such graph.
+    """
+    from image_pipeline.components.training.serving import export_trained
+
+    export_trained(model, graph_dir, folder)
 
 
 def steps_per_epoch(

@@ -60,7 +60,7 @@ class PipelineConfig(Options):
                 "your own, or in transform.columns."
             )
         asked = self.training.class_weights, self.training.label_smoothing
-        if problem := CLASSES.refuse_training(self.feeding.steps, *asked):
+        if problem := CLASSES.refuse_training(self.feeding.steps, False, *asked):
             raise ValueError(problem)
         return self
 

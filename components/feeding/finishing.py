@@ -115,9 +115,11 @@ def make_finish(
       A function of a batch as `ImageBatches.read` gives it to images and labels, see `input_fn`.
 
     Raises:
-      UserError: if labels are to be mixed, but no graph numbers them; or masks or boxes.
+      UserError: if labels are to be mixed or one-hot, but no graph numbers them; or masks or
+        boxes.
     """
-    if problem := kind.refuse_mixing(feeding.steps, graph is not None):
+    one_hot = feeding.labels == "one_hot"
+    if problem := kind.refuse_feeding(feeding.steps, one_hot, graph is not None):
         raise UserError(problem)
     if training:
         apply.check_user_steps(feeding.steps, next(iter(kind.moves), None))

@@ -10,8 +10,13 @@ from image_pipeline.components import contract
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import budget
+from image_pipeline.components.feeding.analysis import read_vocabulary
 from image_pipeline.components.feeding.finishing import finish, keep_ready
-from image_pipeline.components.feeding.found_columns import find_columns, find_most_boxes
+from image_pipeline.components.feeding.found_columns import (
+    find_columns,
+    find_most_boxes,
+    read_manifests,
+)
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.graph_fits import check_fits
 from image_pipeline.components.feeding.keys import KEY, MIRRORED, KeyMaker
@@ -21,7 +26,8 @@ from image_pipeline.components.feeding.passes import Again, Mode, Passes
 from image_pipeline.components.feeding.pixel_types import check_pixels
 from image_pipeline.components.feeding.records import open_records
 from image_pipeline.components.feeding.served_images import ServedImages
-from image_pipeline.components.labels.kinds import BOXES, find_kind
+from image_pipeline.components.labels.kind import LabelKind
+from image_pipeline.components.labels.kinds import BOXES, CLASSES, find_kind
 from image_pipeline.components.order import batches
 from image_pipeline.components.views.options import ViewOptions
 
@@ -89,14 +95,16 @@ def input_fn(
     Returns:
       Pairs of images [batch, height, width, channels] (or as `feeding.layout` says), of
       `feeding.dtype`, and int64 [batch], class ids (-1 for a class that the graph does not know).
-      If the steps mix images, labels are float32 [batch, classes], each class's share. Tags are
-      float32 [batch, tags] of 0 and 1, values float32 [batch]. Where images have masks, these are
-      the labels: int32 [batch, height, width], the pixels' class ids, 255 for none. Where they have
-      boxes, labels are a dictionary, see `boxes.finish_boxes`: `boxes` float32 [batch, most boxes,
-      4], top, left, bottom and right as shares of the view; `labels` int32 [batch, most boxes], -1
-      where there is no box; `count` int32 [batch], how many there are: they come first. Without a
-      graph, images of `view.dtype` and string class names (or tags, a line each; masks; boxes). Its
-      `cardinality` is known by the index, unless bad records are skipped in evaluation.
+      If the steps mix images, or `feeding.labels` is one_hot, labels are float32 [batch, classes],
+      each class's share. Tags are float32 [batch, tags] of 0 and 1, values float32 [batch]. Where
+      images have masks, these are the labels: int32 [batch, height, width], the pixels' class ids,
+      255 for none. Where they have boxes, labels are a dictionary, see `boxes.finish_boxes`:
+      `boxes` float32 [batch, most boxes, 4], top, left, bottom and right as shares of the view;
+      `labels` int32 [batch, most boxes], -1 where there is no box; `count` int32 [batch], how many
+      there are: they come first. Without a graph, images of `view.dtype` and string class names (or
+      tags, a line each; masks; boxes). The data set's `cardinality` is known by the index, unless
+      bad records are skipped in evaluation; its attribute `class_names` has the names in the order
+      of the ids, or is None.
 
     Raises:
       UserError: if a pattern matches no file, an option or the transform graph does not fit the
@@ -129,7 +137,30 @@ def input_fn(
     kind, names = find_kind(columns), images.class_names
     finished = finish(images.read(), graph, feeding, view, passes.training, kind, names=names)
     # The next batch is made while the model works on this one.
-    return keep_ready(finished, feeding.prefetch_batches)
+    batches = keep_ready(finished, feeding.prefetch_batches)
+    # As Keras's data sets have them; and what `SyncEpochs` asks for.
+    batches.class_names = _name_classes(files, kind, graph, names)
+    batches.passes = passes
+    return batches
+
+
+def _name_classes(
+    files: Sequence[str],
+    kind: LabelKind,
+    graph: TransformGraph | None,
+    names: Sequence[str] | None,
+) -> list[str] | None:
+    """The names of the ids, or of all labels without a graph; None if there are none, or unknown.
+
+    `names` are those of the classes that occur.
+    """
+    if kind.moves:
+        manifest = next(iter(read_manifests(files).values()), None)
+        return None if manifest is None else list(kind.class_names(manifest))
+    named = [name for name in names or () if name]  # "" is that of images of no class
+    if kind is CLASSES and names is not None and not named:
+        return None
+    return named or None if graph is None else read_vocabulary(graph.folder)
 
 
 def steps_per_epoch(files: Sequence[str], feeding: FeedingOptions, mode: Mode) -> int:

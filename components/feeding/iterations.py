@@ -39,6 +39,11 @@ class Iterations:
         one = tf.data.Dataset.from_tensors(tf.constant(0, tf.int64))
         return one.map(self._take_number).flat_map(read)
 
+    def go_to(self, number: int) -> None:
+        """Lets the next iteration that begins have this number."""
+        with self._lock:
+            self._next = number
+
     def _take_number(self, zero: tf.Tensor) -> tf.Tensor:
         (number,) = call_python(lambda _: [self.begin()], [zero], [tf.int64])
         return tf.ensure_shape(number, [])

@@ -130,6 +130,10 @@ class FeedingOptions(Options):
     options with the name as `op`, or the dotted path of your own function. `[]` means none: the
     views of evaluation, shuffled. So does `null` in Python; `run` and Kubeflow's compile then
     choose by the data, and say what: `[random_resized_crop, flip_horizontal]` for photos."""
+    labels: Literal["ids", "one_hot"] = "ids"
+    """What a class becomes: its id, or a row of shares, float32 [classes], 1 at the class, as mixup
+    and cutmix make them of two. So one loss suits training that mixes and evaluation that does not.
+    A class that the graph does not know is a row of zeros."""
     min_visible: float = pydantic.Field(default=0.25, ge=0, le=1)
     """Boxes of which a smaller share is left in the view, after its crop and all steps that move
     it, are dropped; the others are clipped at its sides."""
@@ -206,8 +210,13 @@ class FeedingOptions(Options):
 
     @property
     def mixes_labels(self) -> bool:
-        """Whether labels are shares of classes, because training mixes images."""
+        """Whether training mixes images, and so labels."""
         return self._has(Mixup, CutMix)
+
+    @property
+    def gives_shares(self) -> bool:
+        """Whether labels are shares of classes."""
+        return self.mixes_labels or self.labels == "one_hot"
 
     @property
     def crop(self) -> RandomResizedCrop | None:

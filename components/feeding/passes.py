@@ -1,6 +1,7 @@
 """Passes over the records: which epochs an iteration of a data set has, and from which batch on."""
 
 import dataclasses
+import functools
 from typing import Literal
 
 import numpy as np
@@ -90,6 +91,13 @@ class Passes:
         if not self.goes_on:
             return self._count_from(self.first_epoch)
         stride = ENDLESS if self.epochs is None else self.epochs
+        return self.iterations.flat_map(
+            lambda number: self._count_from(self.first_epoch + number * stride)
+        )
+
+    @functools.cached_property
+    def iterations(self) -> Iterations:
+        """Numbers the iterations, where each has other epochs."""
         more = None
         if self.first_step and self.epochs is not None:
             # Keras assumes the first iteration's length for all, and would cut them short.
@@ -98,9 +106,7 @@ class Passes:
                 f"make another data set, with first_epoch={self.first_epoch + self.epochs}, or "
                 "set again='same'"
             )
-        return Iterations(more).flat_map(
-            lambda number: self._count_from(self.first_epoch + number * stride)
-        )
+        return Iterations(more)
 
     def count_batches(self, steps: int | None) -> int:
         """The batches of an iteration, or tf.data's constant for as many as there will be.

@@ -42,7 +42,7 @@ def make_labels(
     # Of the whole graph only the label is used, so TensorFlow prunes its pixels away.
     labels = graph(batch)[1] if number is None else number(batch)
     labels = tf.ensure_shape(labels, [count, *labels.shape[1:]])
-    return _mix(labels, views.own_share, graph) if feeding.mixes_labels else labels
+    return _mix(labels, views.own_share, graph) if feeding.gives_shares else labels
 
 
 def _mix(labels: tf.Tensor, own_share: tf.Tensor | None, graph: TransformGraph) -> tf.Tensor:

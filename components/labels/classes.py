@@ -7,7 +7,7 @@ class Classes(LabelKind):
     """Each record has the name of its class, "" if it has none."""
 
     name = "classes"
-    is_weighted_by_one = True
+    is_one_class = True
 
 
 CLASSES: LabelKind = Classes()

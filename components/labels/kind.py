@@ -56,7 +56,7 @@ class LabelKind:
         by who trains.
       unweighted, unsmoothed: why images cannot be weighted by their class, and why labels cannot be
         smoothed, as what is said of them goes on; "" if they can.
-      is_weighted_by_one: whether weights are those of one class an image, so that none is mixed.
+      is_one_class: whether an image has one class, by its name.
     """
 
     name: str
@@ -67,7 +67,7 @@ class LabelKind:
     unmixed: tuple[tuple[type[Options], ...], str, str] = ((), "", "")
     unweighted: str = ""
     unsmoothed: str = ""
-    is_weighted_by_one: bool = False
+    is_one_class: bool = False
 
     def fit(self, said: Any, image: PreparedImage, options: Any) -> Fitted:
         """Fits a cell of a table, or a mask's file, to the image as it is stored.
@@ -117,22 +117,37 @@ class LabelKind:
         """
         return batch[self.columns[0].key if self.columns else contract.LABEL_INPUT]
 
-    def refuse_mixing(self, steps: Sequence[Options], has_graph: bool) -> str | None:
-        """Says of random steps that mix labels why they cannot mix these; None if they can."""
+    def refuse_feeding(
+        self, steps: Sequence[Options], one_hot: bool, has_graph: bool
+    ) -> str | None:
+        """Says why random steps cannot mix such labels, or why they cannot be one-hot; or None."""
         by, problem, _ = self.unmixed
         if _have(steps, by):
             return problem
-        if self.moves or has_graph or not _have(steps, (Mixup, CutMix)):
+        if one_hot and not self.is_one_class:
+            return self._refuse_one_hot()
+        if self.moves or has_graph or not (one_hot or _have(steps, (Mixup, CutMix))):
             return None
+        which, way = "mixup and cutmix need", "leave them out of feeding.augment"
+        if one_hot:
+            which, way = "feeding.labels=one_hot needs", "leave it at ids"
         return (
-            "mixup and cutmix need the transform graph, which numbers the classes; give "
-            "transform_graph_dir, or leave them out of feeding.augment."
+            f"{which} the transform graph, which numbers the classes; give transform_graph_dir, "
+            f"or {way}."
+        )
+
+    def _refuse_one_hot(self) -> str:
+        return (
+            f"feeding.labels=one_hot gives images of one class each a share for every class, but "
+            f"these have {self.name}; leave it at ids."
         )
 
     def refuse_training(
-        self, steps: Sequence[Options], class_weights: str, label_smoothing: float
+        self, steps: Sequence[Options], one_hot: bool, class_weights: str, label_smoothing: float
     ) -> str | None:
         """Says which options of training need a class an image; None if none that is set."""
+        if one_hot and not self.is_one_class:
+            return self._refuse_one_hot()
         if self.unweighted and class_weights != "none":
             return f"training.class_weights={class_weights} weighs {self.unweighted}"
         if self.unsmoothed and label_smoothing:
@@ -141,7 +156,7 @@ class LabelKind:
                 f"images, but {self.unsmoothed}; leave it at 0, or smooth in the loss of a "
                 "training.model of your own."
             )
-        if self.is_weighted_by_one and class_weights != "none" and _have(steps, (Mixup, CutMix)):
+        if self.is_one_class and class_weights != "none" and _have(steps, (Mixup, CutMix)):
             return (
                 "training.class_weights weigh records of one class, but mixup and cutmix give "
                 "each record two; leave out one of them, or set feeding.balance."

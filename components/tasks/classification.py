@@ -30,10 +30,10 @@ class Classification(Softmax):
         """The label vocabulary."""
         return read_class_names(transform_graph_dir)
 
-    def make_labels(self, outputs: tf.Tensor, mixes_labels: bool) -> tuple[tf.Tensor, str]:
+    def make_labels(self, outputs: tf.Tensor, gives_shares: bool) -> tuple[tf.Tensor, str]:
         """Ids of the first class, or all of its share."""
         ids = tf.zeros(outputs.shape[:1], tf.int64)
-        if mixes_labels:
+        if gives_shares:
             shares = tf.one_hot(ids, int(outputs.shape[1]))
             return shares, "shares of classes, float32 [batch, classes],"
         return ids, "class ids"

@@ -72,7 +72,7 @@ class Detection:
         is_kind = isinstance(outputs, dict) and outputs.keys() == {BOXES, SCORES}
         return outputs[SCORES] if is_kind and all(map(is_tensor, outputs.values())) else None
 
-    def make_labels(self, outputs: Outputs, mixes_labels: bool) -> tuple[dict[str, tf.Tensor], str]:
+    def make_labels(self, outputs: Outputs, gives_shares: bool) -> tuple[dict[str, tf.Tensor], str]:
         """Images with one box of the first class and with none, by turns."""
         count = tf.range(outputs[SCORES].shape[0]) % 2
         labels = {

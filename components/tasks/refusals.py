@@ -10,7 +10,7 @@ from image_pipeline.components.transform.names import OWN
 
 def check_training(labels: LabelKind, feeding: FeedingOptions, training: TrainingOptions) -> None:
     """Raises UserError if options need a class an image, which such labels have not."""
-    asked = training.class_weights, training.label_smoothing
+    asked = feeding.labels == "one_hot", training.class_weights, training.label_smoothing
     if problem := labels.refuse_training(feeding.steps, *asked):
         raise UserError(problem)
 

@@ -30,7 +30,7 @@ class Regression(OneTensor):
         """The only output's name."""
         return [VALUE]
 
-    def make_labels(self, outputs: tf.Tensor, mixes_labels: bool) -> tuple[tf.Tensor, str]:
+    def make_labels(self, outputs: tf.Tensor, gives_shares: bool) -> tuple[tf.Tensor, str]:
         """Ones."""
         return tf.ones(outputs.shape[:1]), "numbers, float32 [batch],"
 

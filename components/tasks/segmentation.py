@@ -36,7 +36,7 @@ class Segmentation(Softmax):
         """A row of probabilities for each pixel of the input."""
         return view.height_px, view.width_px
 
-    def make_labels(self, outputs: tf.Tensor, mixes_labels: bool) -> tuple[tf.Tensor, str]:
+    def make_labels(self, outputs: tf.Tensor, gives_shares: bool) -> tuple[tf.Tensor, str]:
         """Masks of the first class, their first rows ignored."""
         count, height, width = outputs.shape[:3]
         ignored = tf.fill([count, 1, width], record.IGNORED)

@@ -31,7 +31,7 @@ class Tagging(OneTensor):
         """The vocabulary of tags."""
         return read_class_names(transform_graph_dir)
 
-    def make_labels(self, outputs: tf.Tensor, mixes_labels: bool) -> tuple[tf.Tensor, str]:
+    def make_labels(self, outputs: tf.Tensor, gives_shares: bool) -> tuple[tf.Tensor, str]:
         """The first tag only."""
         ids = tf.zeros(outputs.shape[:1], tf.int64)
         return tf.one_hot(ids, int(outputs.shape[1])), "tags, float32 [batch, tags],"

@@ -75,7 +75,7 @@ class Task(Protocol):
         """What of the outputs is float [batch, …, values]; None if they are of another kind."""
         ...
 
-    def make_labels(self, outputs: Any, mixes_labels: bool) -> tuple[Any, str]:
+    def make_labels(self, outputs: Any, gives_shares: bool) -> tuple[Any, str]:
         """Labels for outputs, to try a loss with, and what to call them."""
         ...
 

@@ -54,12 +54,16 @@ def check_tag_loss(model: keras.Model, tags: int, name: str) -> None:
         ) from error
 
 
-def weigh_records(batches: tf.data.Dataset, class_weights: np.ndarray) -> tf.data.Dataset:
-    """Gives every record its class's weight; records of unknown class (id -1) get 0.
+def weigh_records(
+    batches: tf.data.Dataset, class_weights: np.ndarray, of_tags: bool = False
+) -> tf.data.Dataset:
+    """Gives every record its class's weight; records of unknown class get 0.
 
     Args:
-      batches: pairs of images and int64 [batch], class ids, or float32 [batch, tags].
+      batches: pairs of images and int64 [batch], class ids, -1 if unknown; or float32 [batch,
+        classes], shares; or float32 [batch, tags].
       class_weights: float32 [classes], or [tags].
+      of_tags: whether they are of tags.
 
     Returns:
       Triples of images, labels and float32 [batch], by which Keras multiplies each record's
@@ -69,8 +73,10 @@ def weigh_records(batches: tf.data.Dataset, class_weights: np.ndarray) -> tf.dat
     table = tf.constant(class_weights)
 
     def weigh(images: tf.Tensor, ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        if ids.dtype.is_floating:
+        if of_tags:
             return images, ids, 1 + ids * (table - 1)
+        if ids.dtype.is_floating:
+            return images, ids, tf.linalg.matvec(ids, table)
         weights = tf.gather(table, tf.maximum(ids, 0))
         return images, ids, tf.where(ids < 0, tf.zeros_like(weights), weights)
 

@@ -43,6 +43,7 @@ _OF_PROBABILITIES = (
 )
 
 
+_NO_GRAPH = "cannot be made into a TensorFlow graph, which training and export need"
 Counted = Literal["exactly", "at most", "not"]
 
 
@@ -118,11 +119,38 @@ def build_checked_model(
     check.outputs(outputs, counted)
     check.weights(model)
     Phases(model, training)  # which refuses a model that has no head, or nothing else
-    figures = check.loss(model, images, outputs, feeding.mixes_labels)
+    figures = check.loss(model, images, outputs, feeding.gives_shares)
     if training.early_stopping_patience is not None and figures:
         known = [*figures, *(f"val_{name}" for name in figures)]
         check_monitor(training.early_stopping_monitor, known)
-    check.graphs(model, tf.TensorSpec([None, *shape], images.dtype))
+    of_images = tf.TensorSpec([None, *shape], images.dtype)
+    check.export_graph(model, of_images)
+    check.training_graph(model, of_images)
+    return CheckedModel(model, check.gives_logits(model, outputs), task)
+
+
+def check_for_export(
+    model: keras.Model, view: ViewOptions, num_classes: int, task: Task
+) -> CheckedModel:
+    """Checks whether a model that somebody else has made can be exported, trained or not.
+
+    Args:
+      model: the model; it need not be compiled.
+      view: its input size.
+      num_classes: how many classes there are.
+      task: what it learns, or has learned.
+
+    Raises:
+      UserError: if it cannot be.
+    """
+    check = _Check(None, view, num_classes, task)
+    check.is_model(model)
+    shape = (view.height_px, view.width_px, view.channels)
+    images = _make_images(shape, "float32")
+    outputs = check.answer(model, images)
+    check.outputs(outputs, "exactly")
+    check.weights(model)
+    check.export_graph(model, tf.TensorSpec([None, *shape], images.dtype))
     return CheckedModel(model, check.gives_logits(model, outputs), task)
 
 
@@ -149,18 +177,27 @@ def _trace(model: keras.Model, images: tf.TensorSpec, training: bool = False) ->
 
 
 class _Check:
-    """The checks of a model; every error names it."""
+    """The checks of a model; every error names it.
 
-    def __init__(self, name: str, view: ViewOptions, num_classes: int, task: Task):
-        self._name = name
+    `name` is that of the function that made it; None if it was given as it is.
+    """
+
+    def __init__(self, name: str | None, view: ViewOptions, num_classes: int, task: Task):
         self._classes = num_classes
         self._task = task
         self._view = view
         size = f"[batch, {view.height_px}, {view.width_px}, {view.channels}]"
-        self._wanted = (
-            f"build_model(input_shape, num_classes, options) must return one compiled keras.Model "
-            f"that takes images {size} and gives {task.kind} {task.describe_shape(view)}"
-        )
+        takes = f"images {size} and gives {task.kind} {task.describe_shape(view)}"
+        if name is None:
+            self._subject, self._model, self._given = "The model", "The model", "is"
+            self._wanted = f"It must be a keras.Model that takes {takes}"
+        else:
+            self._subject, self._given = f"training.model={name}", "returned"
+            self._model = f"{self._subject} returned a model that"
+            self._wanted = (
+                "build_model(input_shape, num_classes, options) must return one compiled "
+                f"keras.Model that takes {takes}"
+            )
 
     def call(self, what: str, function: Callable[[], Any]) -> Any:
         """Calls the user's code, which may raise any error."""
@@ -179,63 +216,64 @@ class _Check:
 
     def is_model(self, model: Any) -> None:
         if not isinstance(model, keras.Model):
-            self._refuse(f"returned {_name_kind(model)}, which is not a keras.Model")
+            self._refuse(f"{self._given} {_name_kind(model)}, which is not a keras.Model")
 
     def is_compiled(self, model: keras.Model) -> None:
         if not model.compiled or model.optimizer is None:
-            self._refuse("returned a model that is not compiled; call model.compile in it")
+            self._refuse_model("is not compiled; call model.compile in it")
 
     def outputs(self, outputs: Any, counted: Counted) -> None:
         values = self._find_values(outputs, "")
         if not self._task.has_shape(outputs, _IMAGES, self._view):
             given = tf.nest.map_structure(lambda x: f"{x.dtype.name} {list(x.shape)}", outputs)
-            self._refuse(f"returned a model that gives {given} for {_IMAGES} images")
+            self._refuse_model(f"gives {given} for {_IMAGES} images")
         count = values.shape[-1]
         too_many = counted != "not" and count > self._classes
         if too_many or (counted == "exactly" and count < self._classes):
-            self._refuse(
-                f"returned a model that gives {count} values per {self._task.each}, but there are "
-                f"{self._classes} classes; give its last layer num_classes values"
+            self._refuse_model(
+                f"gives {count} values per {self._task.each}, but there are {self._classes} "
+                "classes; give its last layer num_classes values"
             )
         if not all(np.isfinite(_as_floats(each)).all() for each in tf.nest.flatten(outputs)):
-            self._refuse("returned a model that gives NaN or infinity before it is trained")
+            self._refuse_model("gives NaN or infinity before it is trained")
 
     def weights(self, model: keras.Model) -> None:
         """Checks that weights are finite: neither a checkpoint nor the export accepts others."""
         if not are_finite(model.weights):
-            self._refuse(
-                "returned a model with NaN or infinity among its weights; make a mask of infinity "
-                "in call, if it needs one"
+            self._refuse_model(
+                "has NaN or infinity among its weights; make a mask of infinity in call, if it "
+                "needs one"
             )
 
     def loss(
-        self, model: keras.Model, images: tf.Tensor, outputs: Any, mixes_labels: bool
+        self, model: keras.Model, images: tf.Tensor, outputs: Any, gives_shares: bool
     ) -> list[str]:
         """Computes loss and metrics once, with labels as in training; gives their names."""
         if type(model).train_step is not keras.Model.train_step:
             return []  # It may do without both.
-        labels, kind = self._task.make_labels(outputs, mixes_labels)
+        labels, kind = self._task.make_labels(outputs, gives_shares)
         what = f"has a loss or a metric that fails on {kind} as labels"
         self.call(what, lambda: model.compute_loss(images, labels, outputs))
         figures = self.call(what, lambda: model.compute_metrics(images, labels, outputs))
         model.reset_metrics()
         return list(figures)
 
-    def graphs(self, model: keras.Model, images: tf.TensorSpec) -> None:
-        """Traces the model as for export and as for training."""
-        what = "cannot be made into a TensorFlow graph, which training and export need"
-        served = self.call(what, lambda: _trace(model, images))
+    def export_graph(self, model: keras.Model, images: tf.TensorSpec) -> None:
+        """Traces the model as for export."""
+        served = self.call(_NO_GRAPH, lambda: _trace(model, images))
         known = {id(variable.handle) for variable in served.graph.variables}
         captured = (each for each in served.captured_inputs if each.dtype == tf.resource)
         if any(id(each) not in known for each in captured):
-            self._refuse(
-                "returned a model that holds a table or another resource of TensorFlow's, which "
-                "cannot be exported; keep values in weights, or look them up in "
-                "transform.preprocessing_fn"
+            self._refuse_model(
+                "holds a table or another resource of TensorFlow's, which cannot be exported; keep "
+                "values in weights, or look them up in transform.preprocessing_fn"
             )
+
+    def training_graph(self, model: keras.Model, images: tf.TensorSpec) -> None:
+        """Traces the model as for training."""
         if model.run_eagerly or type(model).train_step is not keras.Model.train_step:
             return
-        trained = self.call(what, lambda: _trace(model, images, training=True))
+        trained = self.call(_NO_GRAPH, lambda: _trace(model, images, training=True))
         self._find_values(trained.structured_outputs, ", when it is trained")
 
     def gives_logits(self, model: keras.Model, outputs: Any) -> bool:
@@ -246,9 +284,9 @@ class _Check:
         if self._task.are_final(rows, close):
             return False
         if _reads_probabilities(model.loss):
-            self._refuse(
-                f"returned a model whose outputs are not probabilities (a row's sum is "
-                f"{rows.sum(axis=1)[0]:.4g}), but whose loss reads them as such; end it in a "
+            self._refuse_model(
+                f"gives outputs that are not probabilities (a row's sum is "
+                f"{rows.sum(axis=1)[0]:.4g}), but has a loss that reads them as such; end it in a "
                 f"{self._task.activation}, or compile the loss with from_logits=True"
             )
         return True
@@ -256,12 +294,15 @@ class _Check:
     def _find_values(self, outputs: Any, when: str) -> tf.Tensor:
         if (values := self._task.find_values(outputs)) is None:
             given = _name_kind(outputs)
-            self._refuse(f"returned a model that gives {given}, not {self._task.kind}{when}")
+            self._refuse_model(f"gives {given}, not {self._task.kind}{when}")
         return values
+
+    def _refuse_model(self, what: str) -> None:
+        raise UserError(f"{self._model} {what}. {self._wanted}.")
 
     def _refuse(self, what: str, cause: BaseException | None = None) -> None:
         told = what.rstrip(".")
-        raise UserError(f"training.model={self._name} {told}. {self._wanted}.") from cause
+        raise UserError(f"{self._subject} {told}. {self._wanted}.") from cause
 
 
 def _make_images(shape: tuple[int, int, int], dtype: str) -> tf.Tensor:

@@ -1,20 +1,27 @@
-"""Whether a transform graph makes the pixels that a backbone was designed for.
+"""Whether a transform graph makes the pixels that a network was designed for.
 
 Weights that were trained with other pixels still give probabilities, only worse ones, and nothing
 else would show it.
 """
 
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import keras
 import numpy as np
 import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.graph import TransformGraph
-from image_pipeline.components.models.names import BACKBONES
+from image_pipeline.components.models.names import BACKBONES, Pixels
 from image_pipeline.components.transform.pixels import NORMALIZATIONS
 from image_pipeline.components.views.options import ViewOptions
 
 _IMAGES = 4
 _MOST_LEVELS = 0.5  # of 255: less than a pixel's own rounding
+_LEVELS = 32  # images whose values differ by less than this are no grey levels, 0 to 255
+_MOST_TIMES = 8  # how far a spread may be from the one that a layer was adapted to
 
 
 def check_pixels(model: str, transform_graph_dir: str, view: ViewOptions) -> None:
@@ -30,16 +37,126 @@ def check_pixels(model: str, transform_graph_dir: str, view: ViewOptions) -> Non
     """
     if (wanted := BACKBONES.get(model)) is None:
         return
+    differs = _compare(TransformGraph(transform_graph_dir), view, wanted)
+    if not differs <= _MOST_LEVELS:
+        raise UserError(
+            f"training.model={model} wants the pixels of transform.preprocessing_fn={wanted}, but "
+            "this run's transform graph gives values that differ from them by up to "
+            f"{differs:,.1f} grey levels; set transform.preprocessing_fn={wanted}, or take another "
+            "model."
+        )
+
+
+def notice_pixels(model: keras.Model, transform_graph_dir: str, view: ViewOptions) -> list[str]:
+    """What a network's own first layers, or its weights, were made for, and do not get.
+
+    A network may scale its images itself, as EfficientNet, MobileNetV3 and ConvNeXt do; or have
+    been trained, as ResNet and VGG, behind a function of `keras.applications`. Nothing is said of
+    weights that were not trained, nor behind a step that is not known.
+
+    Args:
+      model: built.
+      transform_graph_dir: the graph that it is trained and served behind.
+      view: its input size.
+
+    Returns:
+      Sentences, none if all is well.
+    """
+    graph = TransformGraph(transform_graph_dir)
+    images = graph.transform_images(tf.cast(_draw_images(view), view.dtype)).numpy()
+    told = []
+    first = list(itertools.takewhile(_keeps_places, _list_layers(model)))
+    scaling = next((each for each in first if isinstance(each, _Scaling)), None)
+    if scaling is not None and (problem := _explain_scaling(scaling, images)):
+        told.append(
+            f"The model's layer {scaling.name!r} {problem}, but the transform graph gives values "
+            f"from {images.min():.3g} to {images.max():.3g}: set "
+            "transform.preprocessing_fn=keep_levels, or leave the layer out."
+        )
+    for name, wanted in _find_backbones(model):
+        differs = _compare(graph, view, wanted)
+        if wanted != "keep_levels" and not differs <= _MOST_LEVELS:
+            told.append(
+                f"The weights of {name} were trained with the pixels of "
+                f"transform.preprocessing_fn={wanted}, but the transform graph gives values that "
+                f"differ from them by up to {differs:,.1f} grey levels: set "
+                f"transform.preprocessing_fn={wanted}."
+            )
+    return told
+
+
+_Scaling = (keras.layers.Rescaling, keras.layers.Normalization)
+
+
+def _list_layers(model: keras.Model) -> Iterator[Any]:
+    """The layers and operations of a model in their order, with those of models in it."""
+    for each in getattr(model, "operations", None) or model.layers:
+        if isinstance(each, keras.Model):
+            yield from _list_layers(each)
+        elif not isinstance(each, keras.layers.InputLayer):
+            yield each
+
+
+def _keeps_places(layer: Any) -> bool:
+    """Whether it may stand before the first layer that looks at pixels' neighbours, or learns."""
+    return isinstance(layer, _Scaling) or not getattr(layer, "trainable_variables", ())
+
+
+def _explain_scaling(layer: keras.Layer, images: np.ndarray) -> str | None:
+    """What a layer was made for, if that is not what it gets: as a sentence goes on."""
+    if isinstance(layer, keras.layers.Rescaling):
+        largest = float(np.max(np.abs(layer.scale)))
+        is_of_levels = 0 < largest * _LEVELS < 1
+        if is_of_levels and np.ptp(images) < _LEVELS:
+            return f"scales grey levels, 0 to 255, by {largest:.3g}"
+        return None
+    if not layer.built or np.ndim(layer.variance) == 0:
+        return None
+    spread = np.sqrt(np.maximum(np.asarray(layer.variance), 1e-12))
+    given = np.maximum(images.std(axis=(0, 1, 2)), 1e-6)
+    times = float(np.max(np.maximum(spread / given, given / spread)))
+    if times < _MOST_TIMES:
+        return None
+    return f"normalises values of a standard deviation of {float(np.mean(spread)):.3g}"
+
+
+def _find_backbones(model: keras.Model) -> Iterator[tuple[str, Pixels]]:
+    """A network of `keras.applications` that has been trained and gets the graph's pixels as is."""
+    own = getattr(model, "operations", None) or model.layers
+    first = next(itertools.dropwhile(_changes_no_pixel, own), None)
+    for each in (model, first):
+        name = _name_backbone(each.name) if isinstance(each, keras.Model) else None
+        if name and _was_trained(each):
+            yield name, BACKBONES[name]
+
+
+def _changes_no_pixel(layer: Any) -> bool:
+    """Whether it is the input, or moves pixels at random, as Keras's layers of that name do."""
+    return isinstance(layer, keras.layers.InputLayer) or type(layer).__name__.startswith("Random")
+
+
+def _name_backbone(name: str) -> str | None:
+    """Which of `BACKBONES` Keras called so: "inception_v3", "mobilenetv2_1.00_224"."""
+    words = {name.lower().replace("_", ""), name.lower().partition("_")[0]}
+    return next((each for each in BACKBONES if each.lower() in words), None)
+
+
+def _was_trained(model: keras.Model) -> bool:
+    """Whether its biases and moving means are others than 0, as they are made."""
+    zeros = ("bias", "moving_mean")
+    return any(np.any(each.numpy()) for each in model.weights if each.path.endswith(zeros))
+
+
+def _draw_images(view: ViewOptions) -> tf.Tensor:
     shape = (_IMAGES, view.height_px, view.width_px, view.channels)
-    images = tf.constant(np.random.default_rng(0).integers(0, 256, shape, np.uint8))
-    given = TransformGraph(transform_graph_dir).transform_images(tf.cast(images, view.dtype))
+    return tf.constant(np.random.default_rng(0).integers(0, 256, shape, np.uint8))
+
+
+def _compare(graph: TransformGraph, view: ViewOptions, wanted: Pixels) -> float:
+    """How many grey levels the graph's values differ from those that a function makes, at most."""
+    images = _draw_images(view)
+    given = graph.transform_images(tf.cast(images, view.dtype))
     normalize = NORMALIZATIONS[wanted]
     floats = tf.cast(images, tf.float32)
     one_level = tf.abs(normalize(floats + 1) - normalize(floats))
-    levels = float(tf.reduce_max(tf.abs(given - normalize(floats)) / one_level))
-    if not levels <= _MOST_LEVELS:
-        raise UserError(
-            f"training.model={model} wants the pixels of transform.preprocessing_fn={wanted}, but "
-            f"this run's transform graph gives values that differ from them by up to {levels:,.1f} "
-            f"grey levels; set transform.preprocessing_fn={wanted}, or take another model."
-        )
+    return float(tf.reduce_max(tf.abs(given - normalize(floats)) / one_level))

@@ -48,7 +48,7 @@ def spread(
     """
     if (strategy := open_strategy(training)) is None:
         return checked
-    mixes = feeding.mixes_labels
+    mixes = feeding.gives_shares
     return mirror(checked, strategy, training, view, num_classes, mixes, steps_per_epoch)
 
 
@@ -58,7 +58,7 @@ def mirror(
     training: TrainingOptions,
     view: ViewOptions,
     num_classes: int,
-    mixes_labels: bool,
+    gives_shares: bool,
     steps_per_epoch: int = 1,
 ) -> CheckedModel:
     """Builds a checked model once more, with a replica on each device and the same weights.
@@ -69,7 +69,7 @@ def mirror(
       training: what it was built with.
       view: the model's input size.
       num_classes: how many classes there are.
-      mixes_labels: whether labels are shares of classes.
+      gives_shares: whether labels are shares of classes.
       steps_per_epoch: batches of an epoch, for `training.compile`.
 
     Returns:
@@ -82,7 +82,7 @@ def mirror(
     shape = (view.height_px, view.width_px, view.channels)
     images = tf.zeros([_IMAGES, *shape])
     outputs = checked.model(images, training=False)
-    labels, _ = checked.task.make_labels(outputs, mixes_labels)
+    labels, _ = checked.task.make_labels(outputs, gives_shares)
     with strategy.scope():
         model = rebuild(shape, training, num_classes, checked.task, steps_per_epoch)
         model._symbolic_build(data_batch=(images, labels))

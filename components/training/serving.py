@@ -13,11 +13,13 @@ import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
+from image_pipeline.components.feeding.analysis import read_graph
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.served.checked import take_views
 from image_pipeline.components.served.decode import ALL_LEVELS, trace_decoder
 from image_pipeline.components.served.kinds import explain_unserved
 from image_pipeline.components.served.values import decode_values, explain_unread
+from image_pipeline.components.tasks.choose_task import find_task
 from image_pipeline.components.tasks.classification import CLASSIFICATION
 from image_pipeline.components.tasks.signatures import (
     EMBED_EXAMPLES,
@@ -35,7 +37,7 @@ from image_pipeline.components.tasks.signatures import (
 )
 from image_pipeline.components.tasks.task import Task
 from image_pipeline.components.training.embedder import find_embedder
-from image_pipeline.components.training.model_check import CheckedModel
+from image_pipeline.components.training.model_check import CheckedModel, check_for_export
 from image_pipeline.components.training.non_finite import are_finite, check_probabilities
 from image_pipeline.components.training.warm_up import write_warm_up
 from image_pipeline.components.trees import write_tree
@@ -83,6 +85,25 @@ def export_model(
     with write_tree(export_dir, last=MODEL_FILE) as folder:
         tf.saved_model.save(served, folder, signatures=signatures)
         write_warm_up(folder, view)
+
+
+def export_trained(model: keras.Model, transform_graph_dir: str, export_dir: str) -> None:
+    """`export_model` of a model that was trained elsewhere, with all that its graph says of it.
+
+    Args:
+      model: built; takes what `input_fn` gives behind the graph, of `feeding.dtype` float32.
+      transform_graph_dir: the folder of the transform graph, which this package has written.
+      export_dir: where the SavedModel goes.
+
+    Raises:
+      UserError: if the model cannot be exported, or there is no such graph.
+    """
+    view, task = read_graph(transform_graph_dir).view, find_task(transform_graph_dir)
+    names = task.read_class_names(transform_graph_dir)
+    checked = check_for_export(model, view, len(names), task)
+    export_model(
+        model, transform_graph_dir, view, names, export_dir, checked.gives_logits, checked.task
+    )
 
 
 class ServedModel(tf.Module):

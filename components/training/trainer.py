@@ -34,7 +34,7 @@ from image_pipeline.components.training.history import History, write_history
 from image_pipeline.components.training.model_check import CheckedModel, build_checked_model
 from image_pipeline.components.training.non_finite import StopAtNonFinite, name_records
 from image_pipeline.components.training.phases import Phases
-from image_pipeline.components.training.pixel_check import check_pixels
+from image_pipeline.components.training.pixel_check import check_pixels, notice_pixels
 from image_pipeline.components.training.replicas import copy_back, spread
 from image_pipeline.components.training.resume import fit_from, resume
 from image_pipeline.components.training.serving import export_model
@@ -68,6 +68,8 @@ def run_fn(fn_args: Any) -> None:
     checked = build_checked_model(
         *shared, task=run.task, class_names=run.class_names, steps_per_epoch=run.steps
     )
+    for told in notice_pixels(checked.model, run.graph_dir, run.view):
+        _LOG.warning(told)
     _check_outputs(run, checked)
     trained = spread(checked, *shared, steps_per_epoch=run.steps)
     _fit(run, trained)
@@ -227,7 +229,8 @@ def _make_train_data(run: _Run, part: Mapping[str, Any]) -> tf.data.Dataset:
     data = _read_batches(run, run.fn_args.train_files, "train", seed=run.training.seed, **part)
     if run.training.class_weights == "none":
         return data
-    return weigh_records(data, read_class_weights(run.graph_dir, run.class_names))
+    weights = read_class_weights(run.graph_dir, run.class_names)
+    return weigh_records(data, weights, of_tags=run.task is TAGGING)
 
 
 def _make_eval_data(run: _Run) -> tf.data.Dataset:

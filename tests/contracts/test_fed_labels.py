@@ -116,6 +116,36 @@ def test_types_and_shapes_are_known_before_a_batch_is_read(kind, folder):
         assert (spec.dtype, spec.shape) == (wanted.dtype, [4, *wanted.shape])
 
 
+def test_batches_say_what_their_classes_are_called(kind, folder):
+    """As Keras's data sets do, in the order of the ids; values have none."""
+    behind = open_batches(folder, "eval", graph=folder / "graph").class_names
+    plain = open_batches(folder, "eval").class_names
+    if kind.name in ("value", "unlabelled"):
+        assert behind is plain is None
+    elif kind.ids:
+        assert behind == plain == list(kind.ids)
+    else:
+        assert behind == read_class_names(str(folder / "graph")) == sorted(behind)
+        assert kind.name != "class" or plain == behind
+
+
+def test_only_classes_behind_a_graph_can_be_one_hot(kind, folder):
+    graph = folder / "graph"
+    if kind.name not in ("class", "unlabelled"):
+        with pytest.raises(UserError, match=r"labels=one_hot gives images of one class each"):
+            open_batches(folder, labels="one_hot", graph=graph)
+        return
+    with pytest.raises(UserError, match="labels=one_hot needs the transform graph, which numbers"):
+        open_batches(folder, labels="one_hot")
+    for mode in ("train", "eval"):
+        ids, shares = (read(folder, mode, graph=graph, labels=each) for each in ("ids", "one_hot"))
+        for (images, numbers), (same, rows) in zip(ids, shares, strict=True):
+            np.testing.assert_array_equal(images, same)
+            assert rows.dtype == np.float32
+            known = np.eye(3)[numbers] if kind.name == "class" else np.zeros([len(numbers), 1])
+            np.testing.assert_array_equal(rows, known)
+
+
 # Each of the steps, by one way of reading and in one size; if the labels move, by the other, too.
 WAYS = [
     (wide if (place + number) % 2 else pytest.param)(

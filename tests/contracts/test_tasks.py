@@ -43,6 +43,7 @@ OPTIONS = {
     "smoothing": ({}, {"label_smoothing": 0.1}),
     "mixup": ({"augment": ["mixup"]}, {}),
     "cutmix": ({"augment": ["cutmix"]}, {}),
+    "one-hot": ({"labels": "one_hot"}, {}),
 }
 NUMBERS = "but the labels are numbers; leave it at"
 OF_BOXES, OF_MASKS = "images by their class, but each box has", "images by their class, but masks"
@@ -50,16 +51,21 @@ MIXED = "mixup or cutmix, which mix the labels of two images, and boxes cannot b
 # All others are taken.
 REFUSED = {
     "classification": {"mixed weights": "but mixup and cutmix give each record two"},
-    "tagging": {},
-    "regression": {"weights": NUMBERS, "mixed weights": NUMBERS, "smoothing": NUMBERS},
+    "tagging": {"one-hot": "but these have tags; leave it at ids"},
+    "regression": {
+        **{"weights": NUMBERS, "mixed weights": NUMBERS, "smoothing": NUMBERS},
+        "one-hot": "but these have values; leave it at ids",
+    },
     "detection": {
         **{"weights": OF_BOXES, "mixed weights": OF_BOXES, "mixup": MIXED, "cutmix": MIXED},
         "smoothing": "but boxes are compared point by point; leave it at 0",
+        "one-hot": "but these have boxes; leave it at ids",
     },
     "segmentation": {
         **{"weights": OF_MASKS, "mixed weights": OF_MASKS},
         "smoothing": "but masks are compared pixel by pixel; leave it at 0",
         "mixup": "mixup, which blends the labels of two images, and class ids of pixels cannot",
+        "one-hot": "but these have masks; leave it at ids",
     },
 }
 

@@ -30,7 +30,7 @@ def _cross_entropies(weights):
 def test_weights_multiply_the_loss_of_the_tags_that_a_record_has():
     weights = np.array([2.0, 3.0, 0.5], np.float32)
     batches = tf.data.Dataset.from_tensors((tf.zeros([4, 1]), tf.constant(LABELS)))
-    ((_, labels, of_each),) = weigh_records(batches, weights)
+    ((_, labels, of_each),) = weigh_records(batches, weights, of_tags=True)
     np.testing.assert_array_equal(labels, LABELS)
     np.testing.assert_array_equal(of_each, np.where(LABELS == 1, weights, 1))
     model = keras.Sequential([keras.layers.Input([3]), keras.layers.Identity()])

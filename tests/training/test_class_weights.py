@@ -49,6 +49,14 @@ def test_every_record_gets_its_classs_weight_and_an_unknown_one_none():
     assert weights.numpy().tolist() == [3, 0.5, 0, 3]
 
 
+def test_shares_of_classes_weigh_as_their_classes_do():
+    shares = tf.constant([[0, 1], [1, 0], [0, 0], [0.25, 0.75]], tf.float32)
+    batches = tf.data.Dataset.from_tensors((tf.zeros([4, 2]), shares))
+    ((_, labels, weights),) = weigh_records(batches, np.array([0.5, 3], np.float32))
+    assert labels.numpy().tolist() == shares.numpy().tolist()
+    assert weights.numpy().tolist() == [3, 0.5, 0, 2.375]
+
+
 def build_undecided_model(input_shape, num_classes, options):
     """Gives every class the same probability, and stays there: the loss is log 2 a record."""
     inputs = keras.Input(input_shape)

@@ -41,15 +41,15 @@ def build(name, num_classes=2, feeding=None, **options):
         ("fails", r"failed \(wrong_models.py, line \d+\): KeyError: 'planted'"),
         ("takes_one_argument", r"TypeError: takes_one_argument\(\) takes 1 positional argument"),
         ("born_infinite", r"gives NaN or infinity before it is trained"),
-        ("infinite_constant", r"with NaN or infinity among its weights"),
-        ("logits_for_a_loss_of_probabilities", r"outputs are not probabilities .*from_logits=True"),
+        ("infinite_constant", r"has NaN or infinity among its weights"),
+        ("logits_for_a_loss_of_probabilities", r"that are not probabilities .*from_logits=True"),
         ("two_when_trained", r"gives a tuple of 2, not one tensor, when it is trained"),
         (
             "eager_only",
             r"cannot be made into a TensorFlow graph.*: AttributeError: .*no attribute 'numpy'",
         ),
         ("table", r"holds a table or another resource of TensorFlow's, which cannot be exported"),
-        ("sigmoid", r"outputs are not probabilities .*end it in a softmax"),
+        ("sigmoid", r"outputs that are not probabilities .*end it in a softmax"),
     ],
 )
 def test_a_wrong_model_is_named_with_what_it_is_and_what_is_wanted(name, message):

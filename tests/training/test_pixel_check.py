@@ -1,7 +1,9 @@
+import keras
+import numpy as np
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.training.pixel_check import check_pixels
+from image_pipeline.components.training.pixel_check import check_pixels, notice_pixels
 from image_pipeline.components.transform import fixed
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs
@@ -43,3 +45,106 @@ def test_other_models_take_any():
     check_pixels("resnet", graphs.shared_graph_dir(), VIEW)
     with pytest.raises(UserError, match=r"differ from them by up to 254\.\d grey levels"):
         check_pixels("MobileNetV3Small", graphs.shared_graph_dir(), VIEW)
+
+
+def make_network(*first):
+    layers = [keras.layers.Conv2D(2, 3), keras.layers.GlobalAveragePooling2D()]
+    return keras.Sequential([keras.Input((8, 8, 3)), *first, *layers, keras.layers.Dense(2)])
+
+
+def make_inner(*first):
+    """A network within a network, as `keras.applications` are used."""
+    images = keras.Input((8, 8, 3))
+    seen = make_network(*first)(keras.layers.RandomFlip()(images))
+    return keras.Model(images, keras.layers.Dense(2)(seen))
+
+
+class Own(keras.Model):
+    """A network that is no graph of layers."""
+
+    def __init__(self, first):
+        super().__init__()
+        self.first, self.rest = first, make_network()
+        self(np.zeros([1, 8, 8, 3], np.float32))
+
+    def call(self, images):
+        return self.rest(self.first(images))
+
+
+def normalization(mean, deviation):
+    return keras.layers.Normalization(mean=[mean] * 3, variance=[deviation**2] * 3, name="own")
+
+
+@pytest.mark.parametrize("make", [make_network, make_inner, Own], ids=["flat", "inner", "own"])
+def test_a_network_that_scales_its_images_itself_is_told_where_the_graph_has(graph, make):
+    name, folder = graph
+    told = notice_pixels(make(keras.layers.Rescaling(1 / 255, name="own")), folder, VIEW)
+    if name == "keep_levels" or name == "caffe":  # Both have levels, the latter less the mean.
+        assert told == []
+        return
+    (one,) = told
+    assert one.startswith("The model's layer 'own' scales grey levels, 0 to 255, by 0.00392, but ")
+    assert one.endswith(": set transform.preprocessing_fn=keep_levels, or leave the layer out.")
+
+
+def test_a_network_that_normalises_is_told_by_the_spread_it_knows(graph):
+    name, folder = graph
+    of_levels, of_shares = normalization(120.0, 60.0), normalization(0.45, 0.225)
+    is_levels = name in ("keep_levels", "caffe")
+    assert bool(notice_pixels(make_network(of_levels), folder, VIEW)) is not is_levels
+    told = notice_pixels(make_network(of_shares), folder, VIEW)
+    assert bool(told) is is_levels
+    if told:
+        assert "'own' normalises values of a standard deviation of 0.225, but the tr" in told[0]
+    assert notice_pixels(make_network(keras.layers.Normalization()), folder, VIEW) == []
+
+
+def test_scaling_behind_what_has_learned_is_nothing_of_the_pixels():
+    layers = [keras.layers.Conv2D(3, 1), keras.layers.Rescaling(1 / 255)]
+    folder = graphs.shared_graph_dir()
+    assert notice_pixels(make_network(*layers), folder, VIEW) == []
+    # What makes levels of shares, and then shares of these, is right.
+    there_and_back = [keras.layers.Rescaling(255.0), keras.layers.Rescaling(1 / 255)]
+    assert notice_pixels(make_network(*there_and_back), folder, VIEW) == []
+
+
+def make_trained(name, bias=0.5, before=()):
+    """What `keras.applications` would give, in small."""
+    images = keras.Input((8, 8, 3))
+    base = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(2, 3)], name=name)
+    base.layers[0].set_weights([base.layers[0].kernel.numpy(), np.full(2, bias)])
+    outputs = images
+    for layer in before:
+        outputs = layer(outputs)
+    pooled = keras.layers.GlobalAveragePooling2D()(base(outputs))
+    return keras.Model(images, keras.layers.Dense(2)(pooled))
+
+
+def test_weights_that_were_trained_with_other_pixels_are_told(graph):
+    name, folder = graph
+    wants = {
+        **{"resnet50": "caffe", "vgg16": "caffe", "densenet121": "imagenet"},
+        **{"mobilenetv2_1.00_224": "minus_one_to_one", "inception_v3": "minus_one_to_one"},
+    }
+    for network, wanted in wants.items():
+        told = notice_pixels(make_trained(network), folder, VIEW)
+        assert len(told) == (wanted != name), (network, told)
+        if told:
+            assert f"trained with the pixels of transform.preprocessing_fn={wanted}, but" in told[0]
+
+
+def test_nothing_is_said_of_weights_that_were_not_trained_or_of_pixels_that_are_not_known():
+    folder = graphs.shared_graph_dir()
+    assert notice_pixels(make_trained("resnet50"), folder, VIEW)
+    assert notice_pixels(make_trained("resnet50", before=[keras.layers.RandomFlip()]), folder, VIEW)
+    assert not notice_pixels(make_trained("resnet50", bias=0), folder, VIEW)
+    assert not notice_pixels(make_trained("resnet5"), folder, VIEW)
+    own = [keras.layers.Lambda(lambda images: 255 * images)]
+    assert not notice_pixels(make_trained("resnet50", before=own), folder, VIEW)
+
+
+def test_a_network_of_keras_itself_is_told():
+    network = keras.applications.MobileNetV3Small((32, 32, 3), weights=None, classes=2)
+    folder = graphs.shared_graph_dir((32, 32, 3))
+    (told,) = notice_pixels(network, folder, ViewOptions(height_px=32, width_px=32))
+    assert "scales grey levels, 0 to 255, by 0.00784" in told

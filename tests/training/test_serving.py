@@ -11,6 +11,8 @@ import pytest
 import tensorflow as tf
 import tifffile
 
+import image_pipeline
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.inference.exported import ExportedModel
@@ -65,6 +67,51 @@ def export_dir(model, tmp_path_factory):
     serving.export_model(model, graph_dir, VIEW, CLASSES, str(folder / "model"))
     shutil.rmtree(graph_dir)
     return str(folder / "model")
+
+
+def test_a_model_of_ones_own_is_exported_by_its_graph_alone(model, tmp_path):
+    """Whether it was compiled or not, and gives probabilities or logits."""
+    graph_dir = str(tmp_path / "graph")
+    shutil.copytree(graphs.shared_graph_dir(), graph_dir)
+    graphs.write_analysis(graph_dir)
+    logits = keras.Model(model.input, keras.ops.log(model.output))
+    examples = examples_of_all_formats()
+    expected = evaluate(model, examples, tmp_path / "shards")
+    for each in (model, logits):
+        image_pipeline.export_model(each, graph_dir, str(tmp_path / each.name))
+        answer = tf.saved_model.load(str(tmp_path / each.name)).signatures[SERVE_EXAMPLES]
+        probabilities = answer(**{EXAMPLES: tf.constant(examples)})[PROBABILITIES]
+        np.testing.assert_allclose(probabilities, expected, atol=1e-5)
+        assert image_pipeline.check_model(each, graph_dir) == []
+
+
+def test_a_model_that_does_not_fit_its_graph_is_not_exported(tmp_path):
+    graph_dir = str(tmp_path / "graph")
+    shutil.copytree(graphs.shared_graph_dir(), graph_dir)
+    with pytest.raises(UserError, match="is not a transform graph's folder"):
+        image_pipeline.export_model(
+            build_linear_model((8, 8, 3), 2, TrainingOptions()), graph_dir, "m"
+        )
+    graphs.write_analysis(graph_dir)
+    for wrong, message in {
+        build_linear_model(
+            (8, 8, 3), 3, TrainingOptions()
+        ): "The model gives 3 values per image, but",
+        build_linear_model(
+            (9, 8, 3), 2, TrainingOptions()
+        ): r"The model failed on images \[4, 8, 8, 3\]",
+        "model.keras": "The model is an object of type str, which is not a keras.Model",
+    }.items():
+        for use in (image_pipeline.check_model, image_pipeline.export_model):
+            arguments = [graph_dir, str(tmp_path / "no")][
+                : 1 if use is image_pipeline.check_model else 2
+            ]
+            with pytest.raises(UserError, match=message) as raised:
+                use(wrong, *arguments)
+            assert "It must be a keras.Model that takes images [batch, 8, 8, 3] and" in str(
+                raised.value
+            )
+    assert not (tmp_path / "no").exists()
 
 
 @pytest.fixture(scope="module")
