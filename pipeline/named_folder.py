@@ -10,6 +10,7 @@ from image_pipeline.components.dataset.manifest import (
     hash_manifest,
     read_whole_manifest,
 )
+from image_pipeline.components.dataset.other_records import explain_other_records
 from image_pipeline.components.dataset.paths import MANIFEST, in_split
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.analysis import Analysis, read_graph
@@ -76,7 +77,8 @@ def find_source(folder: str) -> Source:
     data_sets = run.list_data_sets()
     if not data_sets:
         raise UserError(
-            f"{folder!r} holds neither a complete data set ({MANIFEST}) nor a run "
+            explain_other_records(folder)
+            or f"{folder!r} holds neither a complete data set ({MANIFEST}) nor a run "
             f"({DATA_SETS}/<number>/{MANIFEST}); give the --output of ingest or run."
         )
     graph_dir, _ = find_graph(folder)

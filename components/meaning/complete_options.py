@@ -1,5 +1,9 @@
 """What a source says itself, beside the options that were given: its columns, types and splits."""
 
+import os
+
+from image_pipeline.components import files
+from image_pipeline.components.dataset.other_records import explain_other_records
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators.generator import GENERATOR, open_generator
 from image_pipeline.components.labels.kinds import MASKS
@@ -7,7 +11,8 @@ from image_pipeline.components.meaning.box_columns import understand_cells
 from image_pipeline.components.meaning.folder_meaning import choose_eval
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.meaning.table_meaning import understand_rows
-from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES, Files
+from image_pipeline.components.sources.file_names import OF_SPLIT, SPLIT, SPLIT_NAMES, Files
+from image_pipeline.components.sources.folder import FOLDER
 from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
 from image_pipeline.components.sources.rows import EmbeddedImage
 from image_pipeline.components.sources.source_kinds import (
@@ -48,6 +53,8 @@ def complete_options(
 def _complete(images: str, options: IngestOptions, rows: TableRows | None) -> IngestOptions:
     check_one_source(images)
     kind = kind_of(images)
+    if kind is FOLDER:
+        refuse_other_records(images)
     _check_kind(images, kind, options)
     _check_masks(images, kind, options)
     if kind is GENERATOR:
@@ -73,6 +80,20 @@ def _complete(images: str, options: IngestOptions, rows: TableRows | None) -> In
             f"columns: {known}. For classes, set it to true."
         )
     return options
+
+
+def refuse_other_records(folder: str) -> None:
+    """Refuses a local folder whose folders all are splits of records, as ExampleGens write them.
+
+    Raises:
+      UserError: if it is one.
+    """
+    if not files.is_local(folder):
+        return
+    folders = filter(os.path.isdir, files.list_files(folder, "*"))
+    are_splits = all(os.path.basename(path).startswith(OF_SPLIT) for path in folders)
+    if are_splits and (said := explain_other_records(folder)):
+        raise UserError(said)
 
 
 def _join_box_classes(options: IngestOptions) -> IngestOptions:

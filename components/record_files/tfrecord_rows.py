@@ -29,8 +29,8 @@ from image_pipeline.components.record_files.tfrecord_images import (
 from image_pipeline.components.sources.column_types import Items
 from image_pipeline.components.sources.file_names import (
     TFRECORD_PREFIX,
+    WILD,
     Files,
-    find_matching,
     is_folder,
 )
 from image_pipeline.components.sources.rows import BOX_COLUMN, EmbeddedImage, Row, Unusable, is_text
@@ -230,18 +230,23 @@ def _list_files(images: str) -> Files:
     if not images.startswith(TFRECORD_PREFIX):
         return list_files(images)
     path = images.removeprefix(TFRECORD_PREFIX)
-    if not is_folder(path):
-        found = list_files(path)
-    elif (kind := kind_of(path)).is_table:
+    if is_folder(path) and (kind := kind_of(path)).is_table:
         found = kind.files(path)
+    elif is_folder(path):
+        inside = [each for each in files.list_files(path, "*") if os.path.isfile(each)]
+        found = [(each, None) for each in inside] or _list_shards(path)
     else:
-        found = [(each, None) for each in find_matching(f"{path}/*")]
+        is_remote_folder = not (files.is_local(path) or WILD.search(path) or files.is_file(path))
+        found = (is_remote_folder and _list_shards(path)) or list_files(path)
     return [(f"{TFRECORD_PREFIX}{each}", split) for each, split in found]
 
 
 def _list_shards(folder: str) -> Files:
+    found = files.list_files(folder, paths.in_split("*"))
     return [
-        (p, paths.parse_split(p)) for p in find_matching(files.join(folder, paths.in_split("*")))
+        (path, paths.parse_split(path))
+        for path in found
+        if not files.is_local(path) or os.path.isfile(path)
     ]
 
 

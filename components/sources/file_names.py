@@ -28,6 +28,7 @@ SPLIT_NAMES = {
 }
 """Common names of splits, and the pipeline's own name for each."""
 
+OF_SPLIT = "Split-"  # how TFX begins the names of splits' folders
 _EMPTY_WORDS = ("set", "npy")
 _WORD = re.compile(r"[^\W_]+")
 _OF_SHARD = re.compile(r"([^\W\d]\w*?)-\d+-of-\d+\b.*")
@@ -79,10 +80,13 @@ def _expand(pattern: str) -> list[str]:
 def find_split(path: str) -> str | None:
     """The split that a file's name, or else its folder's, names; None if none does.
 
-    Such as `train` of `cifar-train-00000-of-00002.parquet`, and of `Split-train/data_tfrecord`; and
-    whatever is before the number of a shard, as `extra` in `extra-00000-of-00002.parquet`.
+    Such as `train` of `cifar-train-00000-of-00002.parquet`; whatever is before the number of a
+    shard, as `extra` in `extra-00000-of-00002.parquet`; and of a folder as TFX names them, as
+    `holdout` of `Split-holdout/data_tfrecord-00000-of-00001`.
     """
     folder, _, name = path.rpartition("/")
+    if (of_folder := folder.rpartition("/")[2]).startswith(OF_SPLIT) and of_folder != OF_SPLIT:
+        return of_folder.removeprefix(OF_SPLIT)
     for part in (name, folder.rpartition("/")[2]):
         if usual := [word for word in _WORD.findall(part) if word.lower() in SPLIT_NAMES]:
             return usual[-1]

@@ -136,11 +136,13 @@ def _choose(unclear: Any) -> Any:
 def _read_folder(
     images_dir: str, given: Any, chosen: Any = None
 ) -> tuple[str, Any, Any, list[Any]]:
+    from image_pipeline.components.meaning.complete_options import refuse_other_records
     from image_pipeline.components.meaning.counted_folders import list_images_of
     from image_pipeline.components.meaning.open_source import open_source
     from image_pipeline.init.layout import find_said, guess_layout, split_pairs
     from image_pipeline.init.listing import list_files
 
+    refuse_other_records(images_dir)
     source = open_source(images_dir, given)
     refs = list_files(source)
     paths = list(refs)

@@ -2,10 +2,12 @@
 
 import pytest
 
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.meaning.complete_options import complete_options
 from image_pipeline.components.meaning.open_source import open_source
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.frames import Frames
+from tests.data_set_files import write_tfrecord
 
 pytestmark = pytest.mark.unit
 
@@ -44,3 +46,12 @@ def test_a_source_of_ones_own_may_hold_masks_as_a_folder_does(images):
 def test_videos_of_any_source_are_their_frames(images):
     source = open_source(images, IngestOptions(video={}))
     assert isinstance(source, Frames) and source.root == images
+
+
+def test_a_folder_of_other_peoples_records_is_no_folder_of_images(tmp_path):
+    (tmp_path / "Split-train").mkdir()
+    write_tfrecord(tmp_path / "Split-train" / "data_tfrecord-00000-of-00001.gz", [{"n": 1}])
+    with pytest.raises(UserError, match=r"but TFRecords of the splits train, .* tfrecord:"):
+        complete_options(str(tmp_path), IngestOptions())
+    (tmp_path / "cats").mkdir()
+    assert complete_options(str(tmp_path), IngestOptions()) == IngestOptions()

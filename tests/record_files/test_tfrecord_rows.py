@@ -85,6 +85,20 @@ def test_names_without_an_ending_are_told_by_a_prefix(tmp_path):
     assert ref.annotations.row == "train-00000-of-00002:1"
 
 
+@pytest.mark.parametrize("name", ["data_tfrecord-00000-of-00001.gz", "part-0"])
+def test_a_folder_of_splits_is_given_by_its_prefix(tmp_path, name):
+    folder = tmp_path / "examples [1]"
+    for split, numbers in (("train", range(3)), ("holdout", range(3, 5))):
+        (folder / f"Split-{split}").mkdir(parents=True)
+        write_tfrecord(folder / f"Split-{split}" / name, map(_example, numbers))
+    source, _ = _open(f"tfrecord:{folder}", splits={"train": 0.5, "holdout": 0.5})
+    refs = list(source.list())
+    assert {ref.path: source.read(ref, 10**9) for ref in refs} == dict(
+        itertools.islice(EXPECTED.items(), 5)
+    )
+    assert [ref.annotations.split for ref in refs] == ["holdout"] * 2 + ["train"] * 3
+
+
 def test_a_feature_is_a_list_if_any_record_has_several_values(tmp_path):
     examples = [_example(0, w=[1, 2]), _example(1, w=3), _example(2, w=[]), _example(3, w=4)]
     write_tfrecord(tmp_path / "a.tfrecord", examples)

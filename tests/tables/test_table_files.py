@@ -31,6 +31,8 @@ IMAGES = [encode_png(draw(number)) for number in range(4)]
         ("mnist-test.tfrecord-00000-of-00001", "test"),
         ("validation-00000-of-00128", "validation"),
         ("out/Split-eval/data_tfrecord-00000-of-00001", "eval"),
+        ("out/Split-holdout/data_tfrecord-00000-of-00001.gz", "holdout"),
+        ("out/Split-my split/train.gz", "my split"),
         ("extra-00000-of-00003.parquet", "extra"),
         ("imagenet-VAL-000001.tar", "VAL"),
         ("training_set/x.csv", "training"),
