@@ -133,7 +133,7 @@ def _augment(image, mask, operation, is_negative, options):
         {"steps": 2, "magnitude": 10},
     ],
 )
-@pytest.mark.parametrize("size", [(7, 5), (24, 30)])
+@pytest.mark.parametrize("size", [(7, 5), wide((24, 30))])
 def test_every_level_is_the_oracles(settings, size):
     batch, keys = make_batch(80, *size, with_masks=True), make_keys(80, 4)
     options = RandAugment(**settings)

@@ -26,8 +26,15 @@ pytestmark = pytest.mark.beam
 # Of tables with each kind of label, the one with classes.
 NAMES = [name for name in CASES if not name.startswith(("csv, ", "jsonl, "))]
 NAMES += ["csv, class", "jsonl, class"]
+# What is known of these is read from other files first; their images then as those of a folder.
+LISTED = ("coco folder", "createml", "cub", "voc", "panoptic", "outlines", "labelme", "run lengths")
+LISTED += ("yolo", "image folder", "paths", "tsv", "arrow", "npz")
 # Made by code: there is no file that could be damaged.
 FILES = [name for name in NAMES if name not in ("generator", "own source", "own rows")]
+
+
+def each(names):
+    return pytest.mark.parametrize("name", [wide(n) if n in LISTED else n for n in names])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +82,7 @@ def list_lines(path):
     return read_lines(path) if path.exists() else []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each(NAMES)
 def test_all_that_is_found_is_in_the_books(sources, name):
     source = sources(name)
     books, rows = source.manifest.books, pq.read_table(source.data / "index.parquet")
@@ -86,7 +93,7 @@ def test_all_that_is_found_is_in_the_books(sources, name):
     assert verify_data_set(str(source.data)) == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each(NAMES)
 def test_neither_a_stop_nor_threads_nor_a_second_run_change_a_byte(
     sources, name, tmp_path, monkeypatch
 ):
@@ -100,7 +107,7 @@ def test_neither_a_stop_nor_threads_nor_a_second_run_change_a_byte(
     assert contents(tmp_path / "out") == expected
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "generator"])
+@each(name for name in NAMES if name != "generator")
 def test_a_forecast_of_all_names_the_records_and_shards(sources, name):
     source = sources(name)
     options = IngestOptions.model_validate(source.options)
@@ -113,7 +120,7 @@ def test_a_forecast_of_all_names_the_records_and_shards(sources, name):
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("name", FILES)
+@each(FILES)
 @pytest.mark.parametrize("share", [0.03, wide(0.3), wide(0.6), wide(0.9)])
 def test_a_damaged_source_is_refused_or_its_losses_are_in_the_books(sources, name, share, tmp_path):
     """Of its largest file, 40 bytes are lost; whatever is written then is one of its images."""

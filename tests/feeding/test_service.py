@@ -12,7 +12,7 @@ from image_pipeline.components.feeding import input_fn, service
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.views.options import ViewOptions
 
-pytestmark = pytest.mark.beam
+pytestmark = [pytest.mark.beam, pytest.mark.wide]
 
 VIEW = ViewOptions(height_px=8, width_px=8)
 
