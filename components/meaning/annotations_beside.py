@@ -21,7 +21,8 @@ _LEAST_LETTERS = 4  # of a name without its ending; a shorter one may be any num
 _MOST_ROWS = 5  # of a table, to know whether they are images
 _MOST_STEMS = 50_000  # that are held in memory
 _MARK = re.compile(r"^gt_|_gt$", re.IGNORECASE)  # ICDAR's gt_img_1.txt is of img_1.jpg
-_OF_BOXES = {"gt", "bbox"}  # MOT's gt.txt names images by numbers
+_OF_BOXES = {"gt", "bbox", "bbx", "bboxes", "boxes", "box"}  # MOT's gt.txt names no images
+_BOX = re.compile(r"\b(?:bbox|bndbox|boxes|regions|polygons?|shape_attributes)\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
 _NAME = re.compile(r"[^\s\"'<>|,;=\\/]+")
 
@@ -34,14 +35,15 @@ def find_partners(tally: Tally, paths: Iterable[str]) -> list[str]:
       paths: of all files.
     """
     images = sum(tally.folders().values())
-    if not images or 2 * tally.texts < images:
+    if not images or 2 * tally.texts() < images:
         return []
+    endings = {*TEXTS, ""}
     one_in, first = 1 + images // _MOST_STEMS, list[str]()
     of_images, of_texts = set[str](), set[str]()
     for path in paths:
         name = path.rpartition("/")[2]
         stem, ending = os.path.splitext(name)
-        is_text = ending.lower() in TEXTS
+        is_text = ending.lower() in endings
         stem = _MARK.sub("", stem) if is_text else stem
         if sample_hash(stem) % one_in == 0:
             (of_texts if is_text else of_images).add(stem)
@@ -50,18 +52,25 @@ def find_partners(tally: Tally, paths: Iterable[str]) -> list[str]:
     return first if 2 * len(of_images & of_texts) >= len(of_images) else []
 
 
-def find_naming(images: str, tally: Tally) -> tuple[list[str], list[str]]:
-    """The texts that name images: those that are read if they are given, and those that are not."""
-    readable, unread, names = list[str](), list[str](), _names_of(tally)
+def find_naming(images: str, tally: Tally) -> tuple[list[str], list[str], list[str]]:
+    """The files that may say what images show.
+
+    Returns:
+      Those that are read if they are given; those that are not; and of these, those of boxes.
+    """
+    readable, unread, boxes, names = list[str](), list[str](), list[str](), _names_of(tally)
     for path in tally.some_texts:
-        text = _read(images, path)
-        words = set(_WORD.findall(path.rpartition("/")[2].lower()))
-        is_cvat = path.endswith(".xml") and "<annotation" in text
-        if not names.isdisjoint(_NAME.findall(text)):
-            (readable if _is_table(files.join(images, path)) else unread).append(path)
-        elif is_cvat or (path.endswith(".txt") and words & _OF_BOXES):
+        name, text = path.rpartition("/")[2].lower(), _read(images, path)
+        is_named = name.endswith(".txt") and not _OF_BOXES.isdisjoint(_WORD.findall(name))
+        is_cvat = name.endswith(".xml") and "<annotation" in text
+        names_images = not names.isdisjoint(_NAME.findall(text))
+        if names_images and _is_table(files.join(images, path)):
+            readable.append(path)
+        elif names_images or is_named or is_cvat or name.endswith(".mat"):
             unread.append(path)
-    return readable, unread
+            if is_named or (name.endswith((".xml", ".json")) and _BOX.search(text)):
+                boxes.append(path)
+    return readable, unread, boxes
 
 
 def find_tables(images: str, tally: Tally) -> list[str]:

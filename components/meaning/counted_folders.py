@@ -15,8 +15,8 @@ from image_pipeline.components.sources.references import ImageRef
 # In the order in which they are asked: files of others are then no images.
 _KINDS = (ENDINGS, frozenset((".wav", ".flac")), VIDEO_ENDINGS, frozenset((".npy",)), ("",))
 _TABLES = ("csv", "tsv", "jsonl", "parquet")
-TEXTS = (".txt", ".xml", ".json")
-"""Endings of what may be the annotations of images."""
+TEXTS = (".txt", ".xml", ".json", ".mat")
+"""Endings of what may be the annotations of images; MATLAB's are no texts, and not read."""
 _MOST_TABLES, _MOST_TEXTS = 5, 20
 _MOST_FOLDERS, _MOST_NAMES = 200_000, 20_000  # that are held in memory; of more, a sample
 
@@ -29,8 +29,7 @@ class Tally:
 
     Attributes:
       tables: some of the files that may say more of the images.
-      texts: how many files end as annotations do, see `TEXTS`.
-      some_texts: the first of these.
+      some_texts: the first of the files that end as annotations do, see `TEXTS`.
       is_said: whether the source itself says what the images are.
     """
 
@@ -42,7 +41,7 @@ class Tally:
         self._names: list[str] = []
         self._one_in_folders = self._one_in_names = 1
         self.tables: list[str] = []
-        self.texts, self.some_texts = 0, list[str]()
+        self._texts, self.some_texts = 0, list[str]()
         self.is_said = False
         for path in paths:
             self.add(path)
@@ -61,7 +60,7 @@ class Tally:
         kind = _kind_of(name)
         if kind is None:
             if name.lower().endswith(TEXTS):
-                self.texts += 1
+                self._texts += 1
                 if len(self.some_texts) < _MOST_TEXTS:
                     self.some_texts.append(path)
             if len(self.tables) < _MOST_TABLES and _may_say_more(name):
@@ -89,6 +88,10 @@ class Tally:
     def kind(self) -> int:
         """Which of `_KINDS` the images are: files of others are none."""
         return next((number for number, counts in enumerate(self._counts) if counts), 0)
+
+    def texts(self) -> int:
+        """How many files may be annotations: they end as these do, or not at all beside images."""
+        return self._texts + self._counts[-1].total() * (self.kind < len(_KINDS) - 1)
 
     def folders(self) -> dict[Parts, int]:
         """The number of images in each folder."""

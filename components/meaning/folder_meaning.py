@@ -146,7 +146,8 @@ def find_meaning(
     masks = find_masks(list_paths)
     if masks is not None:
         return _judge_masks(images, tally, masks)
-    partners, (readable, unread) = find_partners(tally, list_paths()), find_naming(images, tally)
+    partners = find_partners(tally, list_paths())
+    readable, unread, boxes = find_naming(images, tally)
     names = [path for path in tally.tables if path not in unread]
     names += [path for path in readable if path not in names]
     tables = _choose_tables(names)
@@ -163,20 +164,20 @@ def find_meaning(
         _check_names(images, meaning, tally, list_paths)
     unlabelled = dataclasses.replace(meaning, kind=NO_CLASSES, label_pattern=None)
     choices = [Choice("no labels", unlabelled)]
-    if partners:
+    lost = (
+        f"{list_names(unread)}: may say more of the images in a form that is not read; {WAY_OUT}"
+    ) * bool(unread)
+    if partners or boxes:
         if meaning.kind != NO_CLASSES:
             is_usual = meaning.label_pattern == FIRST_FOLDER
             pattern = _ALL_OF_IT if is_usual else meaning.label_pattern
             alone = dataclasses.replace(meaning, label_pattern=pattern)
             choices = [Choice("the classes of folders or names alone", alone), *choices]
-        found = (
-            f"{tally.texts:,} files such as {list_names(partners)} are called as images are, so "
-            f"they may be annotations, and are of no form that is read: {WAY_OUT}"
+        called = (
+            f"{tally.texts():,} files such as {list_names(partners)} are called as images are, so "
+            f"they may be annotations, and are of no form that is read; {WAY_OUT}"
         )
-        raise UnclearLayout(images, found, choices)
-    lost = f"{list_names(unread)}: names images in a form that is not read; {WAY_OUT}" * bool(
-        unread
-    )
+        raise UnclearLayout(images, called if partners else lost, choices)
     if meaning.kind == NO_CLASSES and (tables or unread):
         found = f"no folder names classes, and {list_names(names)} may" if tables else lost
         raise UnclearLayout(images, found, (*tables, *choices))

@@ -236,9 +236,23 @@ _VIA = '{"a.png1": {"filename": "a.png", "regions": []}}'
         ("labels_2/{}.txt", "Car 0 0 1 2 3 4 5", "2 files such as labels_2/a.txt, labels_2/b.txt"),
         ("{}.json", '{"annotations": [{"bbox": [1, 2, 3, 4]}]}', "2 files such as a.json, b.json"),
         ("gt/gt_{}.txt", "1,2,3,4,x", "2 files such as gt/gt_a.txt, gt/gt_b.txt are called as"),
-        ("via.json", _VIA, "via.json: names images in a form that is not read; export it as COCO"),
-        ("gt/gt.txt", "1,1,2,3,4,5", "gt/gt.txt: names images in a form that is not read"),
-        ("all.xml", "<annotations><track/></annotations>", "all.xml: names images in a form"),
+        (
+            "via.json",
+            _VIA,
+            "via.json: may say more of the images in a form that is not read; export it as COCO",
+        ),
+        (
+            "gt/gt.txt",
+            "1,1,2,3,4,5",
+            "gt/gt.txt: may say more of the images in a form that is not read",
+        ),
+        (
+            "all.xml",
+            "<annotations><track/></annotations>",
+            "all.xml: may say more of the images in a form",
+        ),
+        ("setid.mat", "MATLAB 5.0 MAT-file", "setid.mat: may say more of the images in a form"),
+        ("gt/GT_{}.mat", "MATLAB 5.0 MAT-file", "2 files such as gt/GT_a.mat, gt/GT_b.mat are"),
         ("labels.txt", "a.png cat\nb.png dog\n", "for what labels.txt says, give --images"),
     ],
 )
@@ -254,20 +268,34 @@ def test_annotations_that_nothing_reads_are_never_passed_over(tmp_path, name, te
     assert understand(tmp_path, label_pattern=None).classes == {"": 2}
 
 
-def test_classes_beside_which_texts_of_images_lie_are_asked_for(tmp_path):
+@pytest.mark.parametrize("kind", ["texts", "files without ending"])
+def test_classes_beside_which_texts_of_images_lie_are_asked_for(tmp_path, kind):
     draw_images(tmp_path, [f"{name}/{n}.png" for name in ("cat", "dog") for n in range(3)])
-    write(tmp_path / "boxes_gt.txt", "cat/0.png\n1\n2 3 4 5\n")
+    write(tmp_path / "list.txt", "cat/0.png\n1\n2 3 4 5\n")
+    write(tmp_path / "README", "of cats and dogs")
     said = understand(tmp_path).options.understood
     assert said == (
-        "boxes_gt.txt: names images in a form that is not read; export it as COCO, Pascal VOC, "
-        "YOLO, LabelMe or CreateML, or as a CSV with a row an image or a box",
+        "list.txt: may say more of the images in a form that is not read; export it as COCO, "
+        "Pascal VOC, YOLO, LabelMe or CreateML, or as a CSV with a row an image or a box",
     )
+    ending = ".txt" if kind == "texts" else ""
     for n in range(3):
-        write(tmp_path / f"cat/{n}.txt", "a cat")
-    pattern = "(?P<label>[^/]+)/.*"
+        write(tmp_path / f"of/cat/{n}{ending}", "a cat")
+    pattern = "(?P<label>cat|dog)/.*"
     with pytest.raises(UserError, match=r"names alone, set 'ingest.label_pattern=\"\(\?P<label>"):
         understand(tmp_path)
     assert understand(tmp_path, label_pattern=pattern).classes == {"cat": 3, "dog": 3}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("bbx_gt.txt", "cat/0.png\n1\n2 3 4 5"), ("via.json", _VIA)]
+)
+def test_classes_beside_which_boxes_lie_are_asked_for(tmp_path, name, text):
+    draw_images(tmp_path, [f"{folder}/{n}.png" for folder in ("cat", "dog") for n in range(3)])
+    write(tmp_path / name, text.replace("a.png", "0.png"))
+    with pytest.raises(UserError, match=rf"{name}: may say more .* for the classes of folders or"):
+        understand(tmp_path)
+    assert understand(tmp_path, label_pattern="(?P<label>[^/]+)/.*").classes == {"cat": 3, "dog": 3}
 
 
 def test_tables_are_offered_where_folders_are_no_classes(tmp_path):
