@@ -7,8 +7,9 @@ import csv
 import functools
 import io
 import math
+import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 from image_pipeline.components import files
@@ -18,6 +19,7 @@ from image_pipeline.components.sources.file_names import ending_of
 from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.rows import MOST_COLUMNS, Row, TableError
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind
+from image_pipeline.components.sources.understood import understood
 from image_pipeline.components.tables.drawn_masks import RUN_LENGTHS, read_runs
 
 _BUFFER_BYTES = 2**16
@@ -147,7 +149,33 @@ def _read_separated(path: str, columns: Asked, delimiter: str | None = None) -> 
             lines.seek(0)
         delimiter = delimiter or (said and said[1]) or max(",;\t|", key=names_line.count)
         reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
-        yield from _read_cells(reader, passed=int(said is not None))
+        yield from _part_joined(path, _read_cells(reader, passed=int(said is not None)))
+
+
+def _part_joined(path: str, rows: Iterator[Row]) -> Iterator[Row]:
+    """Rows of which a cell joins image and class, `1.jpg_2` below `ImageId_ClassId`: its parts."""
+    names: dict[str, tuple[str, str]] | None = None
+    for row in rows:
+        if names is None and not row.problem:
+            are_joined = (name for name, cell in row.cells.items() if _IMAGE_CLASS.fullmatch(cell))
+            found = ((name, _IMAGE_CLASS_NAME.fullmatch(name)) for name in are_joined)
+            names = {name: (match[1], match[2]) for name, match in found if match}
+            for name, (image, class_) in names.items():
+                told = f"{os.path.basename(path)}: {name!r} joins image and class by an underscore"
+                understood(f"{told}, and is read as {image!r} and {class_!r}")
+        yield _part(row, names) if names and not row.problem else row
+
+
+def _part(row: Row, names: Mapping[str, tuple[str, str]]) -> Row:
+    cells: dict[str, Any] = {}
+    for name, cell in row.cells.items():
+        if name not in names:
+            cells[name] = cell
+        elif parts := _IMAGE_CLASS.fullmatch(cell):
+            cells |= zip(names[name], parts.groups(), strict=True)
+        else:
+            return Row(row.line, {}, f"{cell!r} joins no image and class, as {name!r} does before")
+    return Row(row.line, cells)
 
 
 def _read_cells(reader: Any, passed: int = 0) -> Iterator[Row]:
@@ -209,6 +237,11 @@ def _name_unnamed(cells: list[str]) -> list[str]:
 
 _VERTEX_SPLITS = ("train", "training", "validation", "validate", "test", "unassigned", "")
 _BOX = ("box_1", "box_2", "box_3", "box_4")
+# As Severstal's ImageId_ClassId has 0002cc93b.jpg_1, and Clouds' Image_Label 0011165.jpg_Fish.
+_IMAGE_CLASS_NAME = re.compile(r"(.+)_(class(?:_?id)?|label|category)", re.IGNORECASE)
+_IMAGE_CLASS = re.compile(
+    rf"(.+(?:{'|'.join(map(re.escape, sorted(IMAGE_ENDINGS)))}))_(.+)", re.IGNORECASE
+)
 _SEPARATOR = re.compile(r"sep=(.)", re.IGNORECASE)
 
 

@@ -346,6 +346,28 @@ def test_masks_by_run_lengths(tmp_path):
     assert manifest.books.quarantine_reasons == {"bad_mask": 1}
 
 
+def test_a_column_that_joins_image_and_class_is_read_as_two(tmp_path):
+    draw_images(tmp_path / "train_images", ["0.png", "1_a.png"])
+    rows = [["0.png_1", "1 3"], ["0.png_2", "61 30"], ["1_a.png_1", ""], ["1_a.png", "5 1"]]
+    rows = [["ImageId_ClassId", "EncodedPixels"], *rows]
+    listing = understand(write_table(tmp_path / "train.csv", rows), max_bad_fraction=0.5)
+    assert listing.options.understood[0] == (
+        "train.csv: 'ImageId_ClassId' joins image and class by an underscore, and is read as "
+        "'ImageId' and 'ClassId'"
+    )
+    assert listing.options.masks.classes == ("background", "1", "2")
+    problem = "'1_a.png' joins no image and class, as 'ImageId_ClassId' does before"
+    assert [(ref.path, ref.message) for ref in listing.refs()][1:] == [
+        ("1_a.png", ""),
+        ("train.csv:5", f"train.csv:5: {problem}"),
+    ]
+    labels = [["Image_Label", "x"], ["0.png_cat", 1], ["1_a.png_dog", 2]]
+    listing = understand(write_table(tmp_path / "labels.csv", labels))
+    assert labels_of(listing) == {"0.png": "cat", "1_a.png": "dog"}
+    names = [["image_name", "label"], ["0.png", "cat_1"], ["1_a.png", "1.png_2"]]
+    assert labels_of(understand(write_table(tmp_path / "n.csv", names)))["1_a.png"] == "1.png_2"
+
+
 def test_run_lengths_of_gaps_are_refused_and_minus_one_is_no_object(tmp_path):
     draw_images(tmp_path / "train", ["0.png", "1.png"])
     rows = [["ImageId", " EncodedPixels"], ["0.png", "-1"], ["1.png", "31 30"]]
