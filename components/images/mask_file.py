@@ -60,8 +60,12 @@ def read_levels(data: bytes, image: PreparedImage, as_colors: bool) -> np.ndarra
         return _values(pixels, bits, as_colors)
 
 
-def list_values(data: bytes) -> list[int | str]:
+def list_values(data: bytes, as_colors: bool = False) -> list[int | str]:
     """The levels or palette indices that a mask shows, or its colours as `#rrggbb`; ascending.
+
+    Args:
+      data: the mask's whole file.
+      as_colors: whether to tell the colours of any.
 
     Raises:
       BadImage: if it cannot be read exactly.
@@ -71,7 +75,7 @@ def list_values(data: bytes) -> list[int | str]:
         check_size(*read_size(opened), 1, _MOST_PIXELS)
         bits = _bits_of_samples(opened, data)
         _load(opened)
-        if opened.mode in ("RGB", "RGBA") and not _is_gray(opened):
+        if as_colors or (opened.mode in ("RGB", "RGBA") and not _is_gray(opened)):
             return [f"#{color:06x}" for color in np.unique(_values(opened, bits, True)).tolist()]
         return np.unique(_values(opened, bits, False)).tolist()
 

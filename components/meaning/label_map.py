@@ -1,51 +1,177 @@
-"""The colours of masks' classes, where a file beside the masks names them.
+"""The colours or ids of masks' classes, where a file beside the masks names them.
 
 CVAT writes `labelmap.txt` (`# label:color_rgb:parts:actions`), CamVid and its like `class_dict.csv`
-(`name,r,g,b`) and `label_colors.txt` (`r g b name`).
+(`name,r,g,b`) and `label_colors.txt` (`r g b name`); others a table of ids and names, or a name a
+line in the order of ids.
 """
 
 import csv
-from collections.abc import Iterable
+import dataclasses
+import heapq
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset.record import IGNORED
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.meaning.column_values import plain_name
+from image_pipeline.components.meaning.mask_levels import describe_levels
 from image_pipeline.components.messages import show
 from image_pipeline.components.names import decode_name, read_windows
 
-_NAMES = ("labelmap.txt", "class_dict.csv", "label_colors.txt", "label_colours.txt")
+_COLORS = {
+    *("labelmap.txt", "labelmap.csv", "class_dict.csv", "class_dict_seg.csv"),
+    *("label_colors.txt", "label_colours.txt"),
+}
+_NAMES = {f"{name}.txt" for name in ("labels", "classes", "class_names", "label_names", "names")}
+_TABLES = (".csv", ".tsv", ".txt")
+_OF_IDS = {
+    *("id", "idx", "index", "classid", "classindex", "labelid", "labelindex", "categoryid"),
+    *("value", "pixelvalue", "level", "graylevel", "greyvalue", "grayvalue"),
+}
+_OF_NAMES = {
+    *("name", "class", "classname", "label", "labelname", "category", "categoryname"),
+    "description",
+}
+_NUMBERED = re.compile(r"(\d+)[\s:;,=]+(\S.*)")
+_BACKGROUND = {"background", "bg", "void", "unlabeled", "unlabelled", "other", "none"}
+_NO_CLASS = "__ignore__"  # LabelMe's first line
+_MOST_FILES = 20  # that are read
 _MOST_BYTES = 2**20
 _MOST_CLASSES = 255
+_MOST_SHOWN = 3
 _WAY_OUT = "correct it, move the file elsewhere, or say what masks show by ingest.masks"
 
+Values = Mapping[str, str] | Mapping[str, int]
+Shown = Callable[[bool], Sequence[int | str]]
+"""The levels that some masks show, or else as colours."""
 
-def find_label_map(images: str, paths: Iterable[str]) -> tuple[str, dict[str, str]] | None:
-    """The file that names classes' colours, and these as `#rrggbb`, in its order.
+
+@dataclasses.dataclass(frozen=True)
+class LabelMap:
+    """A file that names classes.
+
+    Attributes:
+      path: of it.
+      classes: their colours, as `#rrggbb`, or their levels, in its order.
+      doubt: why masks may show others; "" if they show these.
+    """
+
+    path: str
+    classes: Values
+    doubt: str = ""
+
+    @property
+    def has_colors(self) -> bool:
+        """Whether classes are told by colours."""
+        return any(isinstance(value, str) for value in self.classes.values())
+
+
+def find_label_map(images: str, paths: Iterable[str], shown: Shown) -> LabelMap | None:
+    """The file that names the classes that masks show.
 
     Args:
       images: the folder of images and masks.
       paths: of all files in it.
+      shown: what masks show.
 
     Returns:
-      None if there is no such file, or none that has any class and colour.
+      None if there is no such file, or none that names any class.
 
     Raises:
       UserError: if a line of it is none, or classes or colours are there twice; it names the line.
     """
-    named = [path for path in paths if path.lower().rpartition("/")[2] in _NAMES]
-    for path in sorted(named, key=lambda path: (path.count("/"), path)):
+    tables = (path for path in paths if path.lower().endswith(_TABLES))
+    for path in heapq.nsmallest(_MOST_FILES, tables, key=_rank):
         try:
             data = files.read_file(files.join(images, path), 0, _MOST_BYTES)
-        except OSError:
+        except (OSError, UserError):
             continue
         text = data.decode("utf-8-sig", errors="surrogateescape")
-        lines = [
-            (number, line, _read_line(line))
-            for number, line in enumerate(text.splitlines(), 1)
-            if line.strip() and not line.startswith("#")
-        ]
-        if any(pair for _, _, pair in lines):
-            return path, _take_lines(path, lines)
+        name = path.lower().rpartition("/")[2]
+        if name in _COLORS and (colors := _read_colors(path, text)):
+            return LabelMap(path, _by_colors(colors, shown))
+        are_said, ids = True, _read_ids(text)
+        if not ids and name in _NAMES:
+            are_said, ids = False, _read_names(text)
+        if ids:
+            return LabelMap(path, ids, _doubt(path, ids, are_said, shown(False)))
     return None
+
+
+def _rank(path: str) -> tuple[bool, int, str]:
+    return path.lower().rpartition("/")[2] not in _COLORS | _NAMES, path.count("/"), path
+
+
+def _by_colors(colors: Mapping[str, str], shown: Shown) -> Values:
+    """The colours of classes, or the ids, in their order, where masks show these alone."""
+    levels, ids = shown(False), {name: number for number, name in enumerate(colors)}
+    are_colors = any(isinstance(level, str) for level in levels)
+    if are_colors or not _are_ids(levels, ids) or {*shown(True)} <= {*colors.values()}:
+        return colors
+    return ids
+
+
+def _are_ids(levels: Sequence[int | str], ids: Mapping[str, int]) -> bool:
+    """Whether masks show several of these levels, and none other."""
+    own = {*levels} - {IGNORED}
+    return len(own) > 1 and own <= {*ids.values()}
+
+
+def _doubt(path: str, ids: Mapping[str, int], are_said: bool, levels: Sequence[int | str]) -> str:
+    """Whether masks show other levels; where ids are of names' order, it may begin with 1."""
+    first, last = next(iter(ids)).strip("_").lower(), len(ids) - 1
+    if _are_ids(levels, ids) and (are_said or first in _BACKGROUND or last in levels):
+        return ""
+    names = json.dumps(dict(list(ids.items())[:_MOST_SHOWN]), ensure_ascii=False).strip("{}")
+    names += ", …" * (len(ids) > _MOST_SHOWN)
+    return (
+        f"{path} names {len(ids):,} classes, {{{names}}}, but masks show "
+        f"{describe_levels(levels)}; say which is which by ingest.masks.classes"
+    )
+
+
+def _read_ids(text: str) -> dict[str, int]:
+    """The ids of names, by a table's columns, or numbers that lines begin with; {} if it is none.
+
+    Ids and names are there once each.
+    """
+    lines = [line.strip() for line in text.splitlines() if line.strip() and line[0] != "#"]
+    head = lines[0] if lines else ""
+    delimiter = max(",;\t|", key=head.count)
+    header = [plain_name(name) for name in head.split(delimiter)]
+    at = [
+        next((n for n, name in enumerate(header) if name in of), -1) for of in (_OF_IDS, _OF_NAMES)
+    ]
+    if min(at) >= 0 and at[0] != at[1]:
+        rows = csv.reader(lines[1:], delimiter=delimiter, skipinitialspace=True)
+        pairs = [(row[at[0]].strip(), row[at[1]]) for row in rows if len(row) > max(at)]
+        are_all = len(pairs) == len(lines) - 1
+    else:
+        matches = list(map(_NUMBERED.fullmatch, lines))
+        pairs = [(match[1], match[2]) for match in matches if match]
+        are_all = len(pairs) == len(lines)
+    ids = {_clean(name): int(id_) for id_, name in pairs if id_.isdecimal()}
+    is_once = len(ids) == len(pairs) == len({*ids.values()})
+    return ids if are_all and is_once and 1 < len(ids) <= _MOST_CLASSES and "" not in ids else {}
+
+
+def _read_names(text: str) -> dict[str, int]:
+    """The ids of names, one a line, in their order; {} if they are none."""
+    lines = [_clean(line) for line in text.splitlines() if line.strip()]
+    names = [name for name in lines if name != _NO_CLASS]
+    is_once = len(names) == len({*names}) and 1 < len(names) <= _MOST_CLASSES
+    return {name: number for number, name in enumerate(names)} if is_once else {}
+
+
+def _read_colors(path: str, text: str) -> dict[str, str]:
+    lines = [
+        (number, line, _read_line(line))
+        for number, line in enumerate(text.splitlines(), 1)
+        if line.strip() and not line.startswith("#")
+    ]
+    return _take_lines(path, lines) if any(pair for _, _, pair in lines) else {}
 
 
 def _take_lines(path: str, lines: list[tuple[int, str, tuple[str, str] | None]]) -> dict[str, str]:
@@ -93,6 +219,8 @@ def _pair(name: str, levels: list[str]) -> tuple[str, str] | None:
     are_levels = len(levels) == 3 and all(level.isdigit() and int(level) < 256 for level in levels)
     if not name.strip() or not are_levels:
         return None
-    return decode_name(read_windows(name.strip())), "#" + "".join(
-        f"{int(level):02x}" for level in levels
-    )
+    return _clean(name), "#" + "".join(f"{int(level):02x}" for level in levels)
+
+
+def _clean(name: str) -> str:
+    return decode_name(read_windows(name.strip()))

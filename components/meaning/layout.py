@@ -4,9 +4,11 @@ What was inferred becomes options, as if a person had written them, and is said.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.labels.masks import MaskOptions
 from image_pipeline.components.meaning.counted_folders import Tally
@@ -25,8 +27,10 @@ from image_pipeline.components.meaning.folder_meaning import (
     say_splits,
 )
 from image_pipeline.components.meaning.label_map import find_label_map
+from image_pipeline.components.meaning.mask_levels import read_levels
 from image_pipeline.components.meaning.masks import Masks, explain_masks, find_masks
 from image_pipeline.components.meaning.options import IngestOptions
+from image_pipeline.components.sources.pairs import match_template
 
 
 def understand(
@@ -56,7 +60,7 @@ def understand(
     else:
         meaning = find_meaning(images, tally, list_paths)
     if meaning.masks is not None:
-        masks, told = take_label_map(images, meaning.masks, list_paths())
+        masks, told = _take_label_map(images, meaning.masks, list_paths)
         return options.model_copy(update={"masks": masks}), (told,)
     if meaning.kind == IN_FILE_NAMES:
         unlabelled = dataclasses.replace(meaning, label_pattern=None)
@@ -87,19 +91,40 @@ def _find_splits_alone(
     )
 
 
-def take_label_map(images: str, masks: Masks, paths: Iterable[str]) -> tuple[MaskOptions, str]:
-    """The options of masks whose colours a file names, and what was understood.
+def _take_label_map(
+    images: str, masks: Masks, list_paths: Callable[[], Iterable[str]]
+) -> tuple[MaskOptions, str]:
+    """The options of masks whose classes a file names, and what was understood.
 
     Raises:
-      UserError: if there is no such file: what masks are for is to be said.
+      UserError: if there is no such file, or masks show others: what they are for is to be said.
     """
-    found = None if masks.templates is None else find_label_map(images, paths)
-    if found is None or masks.templates is None:
+    if masks.templates is None:
         raise UserError(explain_masks(images, masks))
-    (name, colors), (image, mask) = found, masks.templates
-    options = MaskOptions.model_validate({"images": image, "masks": mask, "classes": colors})
-    said = f"{mask} are taken as masks of {image}, with the classes of {name}: {list_names(colors)}"
-    return options, said
+    image, mask = masks.templates
+
+    def read(path: str) -> bytes | None:
+        try:
+            return files.read_file(
+                files.join(images, path), 0, IngestOptions().prepare.max_file_bytes
+            )
+        except OSError:
+            return None
+
+    @functools.cache
+    def shown(as_colors: bool) -> Sequence[int | str]:
+        own = (path for path in list_paths() if match_template(mask, path) is not None)
+        return read_levels(own, read, as_colors)
+
+    found = find_label_map(images, list_paths(), shown)
+    if found is None or found.doubt:
+        raise UserError(explain_masks(images, masks, found.doubt if found else ""))
+    options = MaskOptions.model_validate({"images": image, "masks": mask, "classes": found.classes})
+    named = list_names(found.classes)
+    return (
+        options,
+        f"{mask} are taken as masks of {image}, with the classes of {found.path}: {named}",
+    )
 
 
 def _take_splits(images: str, options: IngestOptions, meaning: Meaning) -> dict[str, Any]:

@@ -107,8 +107,8 @@ def find_masks(list_paths: Callable[[], Iterable[str]]) -> Masks | None:
     return Masks(len(paired), mask, paired[mask], _find_image_dir(paired), _find_templates(paired))
 
 
-def explain_masks(images_dir: str, masks: Masks) -> str:
-    """What was found, the rule and what to do."""
+def explain_masks(images_dir: str, masks: Masks, doubt: str = "") -> str:
+    """What was found, the rule and what to do; `doubt` is of what the masks show."""
     only = ""
     if masks.image_dir:
         only = f" For the images alone, give {images_dir.rstrip('/')}/{masks.image_dir}."
@@ -120,7 +120,7 @@ def explain_masks(images_dir: str, masks: Masks) -> str:
         options = f'{{images: "{images}", masks: "{own}"}}'
     return (
         f"{images_dir!r} holds images and their masks, such as {masks.mask!r} of {masks.image!r}; "
-        f"to store each pair, set ingest.masks='{options}'{way}.{only} "
+        f"to store each pair, set ingest.masks='{options}'{way}.{f' {doubt}.' * bool(doubt)}{only} "
         "If they are images of their own, write an ingest.label_pattern that says so."
     )
 

@@ -139,6 +139,7 @@ def _read_folder(
     from image_pipeline.components.meaning.complete_options import refuse_other_records
     from image_pipeline.components.meaning.counted_folders import list_images_of
     from image_pipeline.components.meaning.open_source import open_source
+    from image_pipeline.components.meaning.options import IngestOptions
     from image_pipeline.init.layout import find_said, guess_layout, split_pairs
     from image_pipeline.init.listing import list_files
 
@@ -152,14 +153,21 @@ def _read_folder(
         own = [refs[path] for path in images if not path.startswith(layout.leave_out)]
         return images_dir, *_open_videos(layout, source, own, given.follow_links)
     from image_pipeline.components.meaning.label_map import find_label_map
-    from image_pipeline.init.mask_levels import read_levels
+    from image_pipeline.components.meaning.mask_levels import read_levels
+    from image_pipeline.components.sources.reading import try_read
 
-    found = layout.masks
-    if named := find_label_map(images_dir, paths):
-        said = f"{named[0]} names the classes and colours of masks"
-        layout = dataclasses.replace(layout, mask_classes=named[1], said=(*layout.said, said))
-    images, masks = split_pairs(paths, found)
-    levels = read_levels(source, [refs[path] for path in masks])
+    images, masks = split_pairs(paths, layout.masks)
+
+    def shown(as_colors: bool = False) -> list[int | str]:
+        most_bytes = IngestOptions().prepare.max_file_bytes
+        return read_levels(masks, lambda path: try_read(refs[path], source, most_bytes), as_colors)
+
+    levels = shown()
+    if named := find_label_map(images_dir, paths, shown):
+        what = "colours" if named.has_colors else "levels"
+        told = named.doubt or f"{named.path} names the classes and {what} of masks"
+        classes = {} if named.doubt else named.classes
+        layout = dataclasses.replace(layout, mask_classes=classes, said=(*layout.said, told))
     layout = dataclasses.replace(layout, images=len(images), levels=levels)
     return images_dir, layout, source, [refs[path] for path in images]
 

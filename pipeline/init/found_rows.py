@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from image_pipeline.components.ingest.forecast import Forecast
 from image_pipeline.components.labels.class_names import find_slips
+from image_pipeline.components.meaning.mask_levels import describe_levels
 from image_pipeline.init.layout import Layout, list_missing
-from image_pipeline.init.mask_levels import describe_levels
 from image_pipeline.init.sizes import Shapes, Sizes, guess_view
 from image_pipeline.init.starter import describe_labels
 from image_pipeline.show.words import format_count

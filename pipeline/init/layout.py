@@ -56,7 +56,7 @@ class Layout:
       tag_separator: for `ingest.tag_separator`.
       values: the labels, if they are numbers.
       masks: for pairs, the masks found; otherwise None.
-      mask_classes: their classes by colour, if a file names them.
+      mask_classes: their classes by colour or level, if a file names them.
       levels: what some masks show, see `mask_levels.read_levels`.
       video: for `ingest.video`, if the images are videos.
       generator: for `ingest.generator`, if one makes the images. Then all numbers are those of its
@@ -83,7 +83,7 @@ class Layout:
     tag_separator: str | None = None
     values: Sequence[float] = ()
     masks: Masks | None = None
-    mask_classes: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    mask_classes: Mapping[str, str | int] = dataclasses.field(default_factory=dict)
     levels: Sequence[int | str] = ()
     video: VideoOptions | None = None
     generator: GeneratorOptions | None = None

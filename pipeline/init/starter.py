@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from image_pipeline.choose_steps import SMALL_PX, choose_steps
+from image_pipeline.components.meaning.mask_levels import describe_levels, guess_classes
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.init.choose_model import choose_model
 from image_pipeline.init.layout import Layout
-from image_pipeline.init.mask_levels import describe_levels, guess_classes
 from image_pipeline.init.sizes import Sizes, guess_view
 from image_pipeline.option_list import find_options, first_sentence, to_yaml
 from image_pipeline.show.words import format_count

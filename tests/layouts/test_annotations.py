@@ -11,7 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
+from click.testing import CliRunner
 
+from image_pipeline.cli import cli
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.sources.source_kinds import kind_of, read_location
@@ -422,6 +425,56 @@ def test_a_label_map_that_is_wrong_is_refused_with_its_line(tmp_path, name, text
     (tmp_path / name).write_text(text)
     with pytest.raises(UserError, match=f"{message}.*ingest.masks"):
         understand(tmp_path)
+
+
+def _draw_ids(folder, *levels):
+    draw_images(folder, [f"images/{n}.png" for n in range(4)])
+    (folder / "masks").mkdir()
+    mask = np.repeat(np.array(levels, np.uint8), 1200 // len(levels)).reshape(30, 40)
+    for number in range(4):
+        (folder / f"masks/{number}.png").write_bytes(encode_png(mask))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("labelmap.csv", "id,name\n0,sea\n3,cat\n9,dog\n", {"sea": 0, "cat": 3, "dog": 9}),
+        ("a/any.csv", "name;id\nsea;0\ncat;3\n", {"sea": 0, "cat": 3}),
+        ("info.txt", "Idx\tRatio\tName\n0\t1\tsea\n3\t1\tcat, tom\n", {"sea": 0, "cat, tom": 3}),
+        ("labels.txt", "0: sea\n3 cat\n", {"sea": 0, "cat": 3}),
+        ("labels.txt", "__ignore__\nsea\nsky\nfog\ncat", {"sea": 0, "sky": 1, "fog": 2, "cat": 3}),
+        ("classes.txt", "_background_\na\nb\ncat\ne\n", {"cat": 3, "e": 4}),
+        ("classes.txt", "a\nb\nc\nd\ne\n", None),
+        ("classes.txt", "a\nb\ncat\n", None),
+        ("class_dict.csv", "n,r,g,b\nsea,0,0,0\na,1,0,0\nb,9,0,0\ncat,8,8,8", {"sea": 0, "cat": 3}),
+    ],
+)  # fmt: skip
+def test_ids_of_masks_take_the_names_that_a_file_plainly_gives(tmp_path, name, text, expected):
+    _draw_ids(tmp_path, 0, 3, 255)
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(text)
+    config = tmp_path / "c.yaml"
+    if expected is None:
+        with pytest.raises(UserError, match=r"holds images and their masks"):
+            understand(tmp_path)
+    else:
+        assert understand(tmp_path).options.masks.classes.items() >= expected.items()
+    written = CliRunner().invoke(cli, ["init", str(tmp_path), "--yes", "--output", str(config)])
+    assert written.exit_code == 0, written.output
+    classes = yaml.safe_load(config.read_text())["ingest"]["masks"]["classes"]
+    assert (classes or {}).items() >= (expected or {}).items()
+    assert (classes is None) == (expected is None)
+
+
+def test_names_that_are_of_other_ids_than_masks_show_are_told(tmp_path):
+    _draw_ids(tmp_path, 0, 1, 2)
+    (tmp_path / "labels.txt").write_text("cat\ndog\n")
+    told = (
+        'labels.txt names 2 classes, {"cat": 0, "dog": 1}, but masks show 3 values: 0, 1, 2; say '
+    )
+    with pytest.raises(UserError) as caught:
+        understand(tmp_path)
+    assert f"{told}which is which by ingest.masks.classes" in str(caught.value)
 
 
 def test_a_file_called_as_label_maps_are_that_has_no_colour_is_none(tmp_path):

@@ -2,9 +2,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from image_pipeline.components.sources.folder import Folder
-from image_pipeline.components.sources.references import ImageRef
-from image_pipeline.init.mask_levels import describe_levels, guess_classes, read_levels
+from image_pipeline.components.meaning.mask_levels import (
+    describe_levels,
+    guess_classes,
+    read_levels,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -17,7 +19,7 @@ def _write(path, pixels, mode=None):
 
 
 def _read(folder, *names):
-    return read_levels(Folder(str(folder)), [ImageRef(name, 1, 0) for name in names])
+    return read_levels(names, lambda name: (folder / name).read_bytes())
 
 
 def test_levels_indices_and_colours_are_read(tmp_path):

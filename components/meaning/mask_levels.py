@@ -1,12 +1,11 @@
 """What masks show: the levels or colours of some of them, by which classes are to be named."""
 
-from collections.abc import Sequence
+import heapq
+from collections.abc import Callable, Iterable, Sequence
 
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.images.mask_file import list_values
-from image_pipeline.components.images.prepare import PrepareOptions
-from image_pipeline.components.sources.reading import try_read
-from image_pipeline.components.sources.references import ImageRef, Source
+from image_pipeline.components.meaning.counted_folders import sample_hash
 
 _SAMPLE = 50  # masks that are read
 _MOST = 255  # more values than classes that there may be: these are no class ids
@@ -14,18 +13,21 @@ _SHOWN = 12
 _BINARY = (0, 255)
 
 
-def read_levels(source: Source, masks: Sequence[ImageRef]) -> list[int | str]:
+def read_levels(
+    masks: Iterable[str], read: Callable[[str], object], as_colors: bool = False
+) -> list[int | str]:
     """The gray levels or palette indices of some masks, or their colours as `#rrggbb`, ascending.
 
     Args:
-      source: of the masks.
-      masks: those of it.
+      masks: the paths of all of them.
+      read: gives one's bytes; anything else if it cannot be read.
+      as_colors: whether levels and indices are told as the colours that they are seen in.
     """
     found: set[int | str] = set()
-    for ref in masks[:: max(1, -(-len(masks) // _SAMPLE))]:
-        data = try_read(ref, source, PrepareOptions().max_file_bytes)
+    for path in heapq.nsmallest(_SAMPLE, masks, key=sample_hash):
+        data = read(path)
         try:
-            found.update(list_values(data) if isinstance(data, bytes) else ())
+            found.update(list_values(data, as_colors) if isinstance(data, bytes) else ())
         except BadImage:
             continue  # Ingest will say what is wrong with it.
     return sorted(found, key=lambda value: (isinstance(value, str), value))
