@@ -9,7 +9,6 @@ import json
 import os
 import re
 import shlex
-import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -21,7 +20,7 @@ from image_pipeline.components.meaning.annotations_beside import (
     find_partners,
     find_tables,
 )
-from image_pipeline.components.meaning.counted_folders import Level, Parts, Tally
+from image_pipeline.components.meaning.counted_folders import Level, Parts, Tally, sample_hash
 from image_pipeline.components.meaning.masks import (
     Masks,
     find_masks,
@@ -50,6 +49,14 @@ _GENERIC = re.compile(r"(?:part|batch|day|week|month|session|fold|set|group|chun
 _MANY_TIMES = 3  # as many folders above as there are names below: patients rather than classes
 _WORD_IN_PATH = re.compile(r"[^\W_]+")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+# Folders of pictures of the same things are called so, or as those of masks are.
+_OF_PAIRS = re.compile(
+    r"(?:.*[-_ ])?(?:[lh][rq]|blur(?:red|ry)?|sharp)|(?-i:[AB])|low|high|inputs?|targets?|source|before"
+    r"|after|noisy|clean|hazy|haze|clear|rainy?|norain|ref(?:erence)?|edges?|depth|rgb|n?ir|thermal"
+    r"|infrared|vis(?:ible)?",
+    re.IGNORECASE,
+)
+_MOST_HELD = 100_000  # names
 _ENOUGH = 0.9  # of the images must fit what is inferred
 _MOST_SHOWN = 6
 _MOST_PARTS = 3  # that are named to be given alone
@@ -462,7 +469,8 @@ def _check_names(
     images: str, meaning: Meaning, tally: Tally, list_paths: Callable[[], Iterable[str]]
 ) -> None:
     """Refuses classes whose images have the same names: pictures of the same things, as scans,
-    edges and depths are. Images that are numbered in each class may be of any.
+    edges and depths are. Images that are numbered in each class may be of any, unless the folders
+    are called as those of pairs are.
     """
     find = re.compile(meaning.label_pattern or "").match
     sizes, folders = collections.Counter[str](), collections.defaultdict[str, set[str]](set)
@@ -472,19 +480,19 @@ def _check_names(
             folders[found["label"]].add(f"{found.string[: found.end('label')]}/")
     names = [os.path.splitext(name)[0].rpartition("/")[2] for name in tally.names()]
     numbers = [int(number) for name in names for number in re.findall(r"\d+", name)[-1:]]
-    if len(sizes) < 2 or len(set(sizes.values())) > 1 or min(sizes.values()) < 2:
+    if len(sizes) < 2 or min(sizes.values()) < max(2, _ENOUGH * max(sizes.values())):
         return
-    if numbers and max(numbers) - min(numbers) < 2 * max(sizes.values()):
+    are_pairs = all(_OF_PAIRS.fullmatch(name) or is_mask_folder(name) for name in sizes)
+    are_numbered = bool(numbers) and max(numbers) - min(numbers) < 2 * max(sizes.values())
+    if are_numbered and not are_pairs:
         return
-    # Sums of hashes tell sets of names apart, and take no memory.
-    sums = collections.Counter[str]()
+    one_in, named = 1 + sizes.total() // _MOST_HELD, collections.defaultdict[str, set[int]](set)
     for path in list_paths():
         if found := find(path):
-            rest = (
-                f"{path[: found.start('label')]}:{os.path.splitext(path[found.end('label') :])[0]}"
-            )
-            sums[found["label"]] += zlib.crc32(rest.encode(errors="surrogateescape"))
-    if len(set(sums.values())) > 1:
+            rest = os.path.splitext(path[found.end("label") :])[0]
+            if (name := sample_hash(f"{path[: found.start('label')]}:{rest}")) % one_in == 0:
+                named[found["label"]].add(name)
+    if len(set.intersection(*named.values())) < _ENOUGH * max(map(len, named.values())):
         return
     unlabelled = dataclasses.replace(meaning, kind=NO_CLASSES, label_pattern=None)
     alone = [

@@ -192,6 +192,30 @@ def test_folders_of_images_of_the_same_names_are_asked_about(splits):
     assert _count(paths, **every)[0] == {(s, c): 2 for s in splits.values() for c in ("hi", "lo")}
 
 
+@pytest.mark.parametrize(
+    ("folders", "are_pairs"),
+    [
+        (["LR", "HR"], True),
+        (["DIV2K_train_LR", "DIV2K_train_HR"], True),
+        (["blur", "sharp"], True),
+        (["train/input", "train/target", "test/input", "test/target"], True),
+        (["A", "B", "label"], True),
+        (["a", "b"], False),
+        (["A", "B", "C"], False),
+        (["low grade", "high grade"], False),
+        (["input", "cat"], False),
+    ],
+)
+def test_numbered_images_are_of_pairs_where_folders_are_called_so(folders, are_pairs):
+    paths = _paths(dict.fromkeys(folders, 20))[:-1]  # One is missing.
+    if are_pairs:
+        with pytest.raises(UnclearLayout, match="have images of the same names"):
+            _understand(paths)
+        return
+    assert _understand(paths) == (IngestOptions(), ())
+    assert _understand(_paths({"LR": 20, "HR": 10})) == (IngestOptions(), ())
+
+
 def test_folders_of_other_names_or_numbers_of_images_are_classes():
     paths = ["hi/2008.jpg", "hi/2011.jpg", "lo/2008.jpg"]
     assert _understand(paths)[0] == _understand([*paths, "lo/2012.jpg"])[0] == IngestOptions()
