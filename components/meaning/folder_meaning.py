@@ -51,9 +51,9 @@ _WORD_IN_PATH = re.compile(r"[^\W_]+")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 # Folders of pictures of the same things are called so, or as those of masks are.
 _OF_PAIRS = re.compile(
-    r"(?:.*[-_ ])?(?:[lh][rq]|blur(?:red|ry)?|sharp)|(?-i:[AB])|low|high|inputs?|targets?|source|before"
-    r"|after|noisy|clean|hazy|haze|clear|rainy?|norain|ref(?:erence)?|edges?|depth|rgb|n?ir|thermal"
-    r"|infrared|vis(?:ible)?",
+    r"(?:.*[-_ ])?(?:[lh][rq]|blur(?:red|ry)?|sharp)|(?-i:[AB])|low|high|inputs?|targets?|source"
+    r"|before|after|noisy|clean|hazy|haze|clear|rainy?|norain|ref(?:erence)?|edges?|depth|rgb|n?ir"
+    r"|thermal|infrared|vis(?:ible)?",
     re.IGNORECASE,
 )
 _MOST_HELD = 100_000  # names
