@@ -342,11 +342,11 @@ def check_model(model: Any, graph_dir: str) -> list[str]:
     from image_pipeline.components.feeding.analysis import read_graph
     from image_pipeline.components.tasks.choose_task import find_task
     from image_pipeline.components.training.model_check import check_for_export
-    from image_pipeline.components.training.pixel_check import notice_pixels
+    from image_pipeline.components.training.pixel_check import notice_graph
 
     view, task = read_graph(graph_dir).view, find_task(graph_dir)
     check_for_export(model, view, len(task.read_class_names(graph_dir)), task)
-    told = notice_pixels(model, graph_dir, view)
+    told = notice_graph(model, graph_dir, view)
     for each in told:
         _LOG.warning(each)
     return told

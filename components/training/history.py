@@ -45,6 +45,7 @@ class History:
       started_from: where the first weights come from; None if they were random.
       best_epoch: with early stopping, the number of the best epoch, from 0; else None.
       random_steps: those that training took, as a configuration names them; None if not known.
+      noticed: what does not go with the model, sentences.
     """
 
     metrics: Mapping[str, Sequence[float | None]]
@@ -57,6 +58,7 @@ class History:
     started_from: str | None = None
     best_epoch: int | None = None
     random_steps: Sequence[Mapping[str, Any]] | None = None
+    noticed: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Checks that both times are of the same epochs."""

@@ -5,7 +5,7 @@ else would show it.
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
@@ -15,6 +15,7 @@ import tensorflow as tf
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.models.names import BACKBONES, Pixels
+from image_pipeline.components.transform.names import OWN
 from image_pipeline.components.transform.pixels import NORMALIZATIONS
 from image_pipeline.components.views.options import ViewOptions
 
@@ -37,7 +38,8 @@ def check_pixels(model: str, transform_graph_dir: str, view: ViewOptions) -> Non
     """
     if (wanted := BACKBONES.get(model)) is None:
         return
-    differs = _compare(TransformGraph(transform_graph_dir), view, wanted)
+    graph = TransformGraph(transform_graph_dir)
+    differs = _compare(graph.transform_images, view, wanted)
     if not differs <= _MOST_LEVELS:
         raise UserError(
             f"training.model={model} wants the pixels of transform.preprocessing_fn={wanted}, but "
@@ -47,7 +49,12 @@ def check_pixels(model: str, transform_graph_dir: str, view: ViewOptions) -> Non
         )
 
 
-def notice_pixels(model: keras.Model, transform_graph_dir: str, view: ViewOptions) -> list[str]:
+Normalize = Callable[[tf.Tensor], tf.Tensor]
+
+
+def notice_pixels(
+    model: keras.Model, normalize: Normalize, view: ViewOptions, given_by: str
+) -> list[str]:
     """What a network's own first layers, or its weights, were made for, and do not get.
 
     A network may scale its images itself, as EfficientNet, MobileNetV3 and ConvNeXt do; or have
@@ -56,33 +63,51 @@ def notice_pixels(model: keras.Model, transform_graph_dir: str, view: ViewOption
 
     Args:
       model: built.
-      transform_graph_dir: the graph that it is trained and served behind.
+      normalize: makes its images of views: `view.dtype` [batch, height, width, channels] → float32.
       view: its input size.
+      given_by: what does so, as a sentence begins: "the transform graph".
 
     Returns:
       Sentences, none if all is well.
     """
-    graph = TransformGraph(transform_graph_dir)
-    images = graph.transform_images(tf.cast(_draw_images(view), view.dtype)).numpy()
+    images = np.asarray(normalize(tf.cast(_draw_images(view), view.dtype)))
     told = []
     first = list(itertools.takewhile(_keeps_places, _list_layers(model)))
     scaling = next((each for each in first if isinstance(each, _Scaling)), None)
     if scaling is not None and (problem := _explain_scaling(scaling, images)):
         told.append(
-            f"The model's layer {scaling.name!r} {problem}, but the transform graph gives values "
-            f"from {images.min():.3g} to {images.max():.3g}: set "
-            "transform.preprocessing_fn=keep_levels, or leave the layer out."
+            f"the model's layer {scaling.name!r} {problem}, but {given_by} gives values from "
+            f"{images.min():.3g} to {images.max():.3g}; set "
+            "transform.preprocessing_fn=keep_levels, or leave the layer out"
         )
     for name, wanted in _find_backbones(model):
-        differs = _compare(graph, view, wanted)
+        differs = _compare(normalize, view, wanted)
         if wanted != "keep_levels" and not differs <= _MOST_LEVELS:
             told.append(
-                f"The weights of {name} were trained with the pixels of "
-                f"transform.preprocessing_fn={wanted}, but the transform graph gives values that "
-                f"differ from them by up to {differs:,.1f} grey levels: set "
-                f"transform.preprocessing_fn={wanted}."
+                f"the weights of {name} were trained with the pixels of "
+                f"transform.preprocessing_fn={wanted}, but {given_by} gives values that differ "
+                f"from them by up to {differs:,.1f} grey levels; set "
+                f"transform.preprocessing_fn={wanted}"
             )
     return told
+
+
+def notice_graph(model: keras.Model, transform_graph_dir: str, view: ViewOptions) -> list[str]:
+    """`notice_pixels` of what a transform graph gives."""
+    normalize = TransformGraph(transform_graph_dir).transform_images
+    return notice_pixels(model, normalize, view, "the transform graph")
+
+
+def find_normalize(preprocessing_fn: str) -> Normalize | None:
+    """What a `preprocessing_fn` of this package will do to pixels; None if only its graph tells.
+
+    Those that learn from the data are taken for what they make of levels that are all as frequent.
+    """
+    short = {path: name for name, path in OWN.items()}.get(preprocessing_fn, "")
+    if short == "standardize":
+        return lambda levels: (tf.cast(levels, tf.float32) - 127.5) / 73.9
+    known = NORMALIZATIONS.get(short)
+    return known and (lambda levels: known(tf.cast(levels, tf.float32)))
 
 
 _Scaling = (keras.layers.Rescaling, keras.layers.Normalization)
@@ -152,11 +177,9 @@ def _draw_images(view: ViewOptions) -> tf.Tensor:
     return tf.constant(np.random.default_rng(0).integers(0, 256, shape, np.uint8))
 
 
-def _compare(graph: TransformGraph, view: ViewOptions, wanted: Pixels) -> float:
-    """How many grey levels the graph's values differ from those that a function makes, at most."""
-    images = _draw_images(view)
-    given = graph.transform_images(tf.cast(images, view.dtype))
-    normalize = NORMALIZATIONS[wanted]
-    floats = tf.cast(images, tf.float32)
-    one_level = tf.abs(normalize(floats + 1) - normalize(floats))
-    return float(tf.reduce_max(tf.abs(given - normalize(floats)) / one_level))
+def _compare(normalize: Normalize, view: ViewOptions, wanted: Pixels) -> float:
+    """How many grey levels values differ from those that a function makes, at most."""
+    images, due = _draw_images(view), NORMALIZATIONS[wanted]
+    given, floats = normalize(tf.cast(images, view.dtype)), tf.cast(images, tf.float32)
+    one_level = tf.abs(due(floats + 1) - due(floats))
+    return float(tf.reduce_max(tf.abs(given - due(floats)) / one_level))

@@ -34,7 +34,7 @@ from image_pipeline.components.training.history import History, write_history
 from image_pipeline.components.training.model_check import CheckedModel, build_checked_model
 from image_pipeline.components.training.non_finite import StopAtNonFinite, name_records
 from image_pipeline.components.training.phases import Phases
-from image_pipeline.components.training.pixel_check import check_pixels, notice_pixels
+from image_pipeline.components.training.pixel_check import check_pixels, notice_graph
 from image_pipeline.components.training.replicas import copy_back, spread
 from image_pipeline.components.training.resume import fit_from, resume
 from image_pipeline.components.training.serving import export_model
@@ -68,11 +68,12 @@ def run_fn(fn_args: Any) -> None:
     checked = build_checked_model(
         *shared, task=run.task, class_names=run.class_names, steps_per_epoch=run.steps
     )
-    for told in notice_pixels(checked.model, run.graph_dir, run.view):
+    noticed = notice_graph(checked.model, run.graph_dir, run.view)
+    for told in noticed:
         _LOG.warning(told)
     _check_outputs(run, checked)
     trained = spread(checked, *shared, steps_per_epoch=run.steps)
-    _fit(run, trained)
+    _fit(run, trained, noticed)
     if trained is not checked:
         copy_back(trained.model, checked.model)
     export_model(
@@ -135,7 +136,7 @@ def _check_outputs(run: _Run, checked: CheckedModel) -> None:
         )
 
 
-def _fit(run: _Run, checked: CheckedModel) -> None:
+def _fit(run: _Run, checked: CheckedModel, noticed: Sequence[str]) -> None:
     """Trains the model from where a checkpoint left it, and writes what training reported."""
     training, model, steps = run.training, checked.model, run.steps
     unknown = _leave_out_unknown(run, model)
@@ -172,6 +173,7 @@ def _fit(run: _Run, checked: CheckedModel) -> None:
         softmax_added=checked.gives_logits,
         started_from=name_start(training),
         best_epoch=stopping.best_epoch,
+        noticed=noticed,
         random_steps=[step.model_dump(mode="json") for step in run.feeding.steps],
         **clock.times(),
     )

@@ -147,9 +147,12 @@ def _run_with_progress(
     """Runs with a progress bar, if there is a console; writes a whole run's summary to a file."""
     from image_pipeline.run.functions import check_functions
     from image_pipeline.show.progress import ComponentProgress
+    from image_pipeline.show.rows import print_rows
 
+    noticed = check_functions(plan.config, num_classes, plan.part)
+    if console is not None:
+        print_rows([("look at", sentence) for sentence in noticed], console)
     with ComponentProgress(console) as progress:
-        check_functions(plan.config, num_classes, plan.part)
         progress.start("importing TFX")
         from image_pipeline.history.scores import keep_score
         from image_pipeline.run.local import run_locally

@@ -16,7 +16,7 @@ _BEFORE_TRAINING = (*_BEFORE_ANALYSIS, "ImageTransform")
 _OWN = "image_pipeline.components.transform."
 
 
-def check_functions(config: PipelineConfig, num_classes: int, part: Part) -> None:
+def check_functions(config: PipelineConfig, num_classes: int, part: Part) -> list[str]:
     """Imports what the configuration names, builds the model, and runs it on one small batch.
 
     The project's own models are not tried: TensorFlow is imported only for the user's own
@@ -27,6 +27,9 @@ def check_functions(config: PipelineConfig, num_classes: int, part: Part) -> Non
       num_classes: number of classes that the images' paths name.
       part: which components run; functions of the others are not checked.
 
+    Returns:
+      What will not go with the model, sentences: they are no reason to stop.
+
     Raises:
       UserError: if one cannot be used; it names the option.
     """
@@ -36,7 +39,7 @@ def check_functions(config: PipelineConfig, num_classes: int, part: Part) -> Non
 
         load_named("transform.preprocessing_fn", function)
     if part.last in _BEFORE_TRAINING:
-        return
+        return []
     if "TF_CONFIG" in os.environ:
         from image_pipeline.components.training.devices import check_no_cluster
 
@@ -48,15 +51,15 @@ def check_functions(config: PipelineConfig, num_classes: int, part: Part) -> Non
         or training.compile is not None
         or training.early_stopping_monitor != TrainingOptions().early_stopping_monitor
     )
-    if is_tried:
-        _check_model(config, num_classes)
+    return _check_model(config, num_classes) if is_tried else []
 
 
-def _check_model(config: PipelineConfig, num_classes: int) -> None:
+def _check_model(config: PipelineConfig, num_classes: int) -> list[str]:
     import keras
 
     from image_pipeline.components.tasks.choose_task import choose_task, name_model
     from image_pipeline.components.training.model_check import Counted, build_checked_model
+    from image_pipeline.components.training.pixel_check import find_normalize, notice_pixels
     from image_pipeline.components.training.replicas import spread
 
     task = choose_task(config.ingest)
@@ -71,5 +74,10 @@ def _check_model(config: PipelineConfig, num_classes: int) -> None:
     options = (config.view, config.feeding, training)
     checked = build_checked_model(*options, num_classes, counted, task)
     spread(checked, *options, num_classes)
+    function = config.transform.preprocessing_fn
+    named = f"transform.preprocessing_fn={function.rpartition('.')[2]}"
+    normalize = find_normalize(function)
+    noticed = notice_pixels(checked.model, normalize, config.view, named) if normalize else []
     # Keras numbers layers and metrics; the trained model's numbers should start from the beginning.
     keras.utils.clear_session()
+    return noticed

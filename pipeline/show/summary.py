@@ -171,6 +171,7 @@ def _summarize_training(history: History) -> dict[str, Any]:
         "softmax_added": history.softmax_added,
         "started_from": history.started_from,
         "random_steps": history.random_steps,
+        "noticed": list(history.noticed),
         "best_epoch": None if history.best_epoch is None else history.best_epoch + 1,
     }
 
@@ -225,6 +226,7 @@ def _training_rows(training: Mapping[str, Any]) -> list[tuple[str, str]]:
         rows.append(("records without a class", f"{told}: left out"))
     if training.get("softmax_added"):
         rows.append(("model's output", "logits; the exported model adds a softmax"))
+    rows += [("look at", sentence) for sentence in training.get("noticed", ())]
     if wait := training.get("input_wait"):
         rows.append(("waited for input", f"{wait['share']:.1%} of training's time"))
     return rows

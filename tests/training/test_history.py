@@ -31,7 +31,7 @@ def test_what_is_written_is_read_again_with_none_for_what_is_no_number(tmp_path)
     assert list(json.loads(text)) == [
         *("metrics", "steps_per_epoch", "seconds_per_epoch", "training_seconds_per_epoch"),
         *("input_wait_seconds_per_epoch", "unknown_records", "softmax_added"),
-        *("started_from", "best_epoch", "random_steps", "content_sha256"),
+        *("started_from", "best_epoch", "random_steps", "noticed", "content_sha256"),
     ]
     (tmp_path / HISTORY_FILE).write_text(text)
     read = read_history(str(tmp_path))

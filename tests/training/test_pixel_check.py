@@ -3,8 +3,14 @@ import numpy as np
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.training.pixel_check import check_pixels, notice_pixels
+from image_pipeline.components.training.pixel_check import (
+    check_pixels,
+    find_normalize,
+    notice_graph,
+    notice_pixels,
+)
 from image_pipeline.components.transform import fixed
+from image_pipeline.components.transform import names as transform_names
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs
 from tests.tiers import wide
@@ -78,34 +84,34 @@ def normalization(mean, deviation):
 @pytest.mark.parametrize("make", [make_network, make_inner, Own], ids=["flat", "inner", "own"])
 def test_a_network_that_scales_its_images_itself_is_told_where_the_graph_has(graph, make):
     name, folder = graph
-    told = notice_pixels(make(keras.layers.Rescaling(1 / 255, name="own")), folder, VIEW)
+    told = notice_graph(make(keras.layers.Rescaling(1 / 255, name="own")), folder, VIEW)
     if name == "keep_levels" or name == "caffe":  # Both have levels, the latter less the mean.
         assert told == []
         return
     (one,) = told
-    assert one.startswith("The model's layer 'own' scales grey levels, 0 to 255, by 0.00392, but ")
-    assert one.endswith(": set transform.preprocessing_fn=keep_levels, or leave the layer out.")
+    assert one.startswith("the model's layer 'own' scales grey levels, 0 to 255, by 0.00392, but ")
+    assert one.endswith("; set transform.preprocessing_fn=keep_levels, or leave the layer out")
 
 
 def test_a_network_that_normalises_is_told_by_the_spread_it_knows(graph):
     name, folder = graph
     of_levels, of_shares = normalization(120.0, 60.0), normalization(0.45, 0.225)
     is_levels = name in ("keep_levels", "caffe")
-    assert bool(notice_pixels(make_network(of_levels), folder, VIEW)) is not is_levels
-    told = notice_pixels(make_network(of_shares), folder, VIEW)
+    assert bool(notice_graph(make_network(of_levels), folder, VIEW)) is not is_levels
+    told = notice_graph(make_network(of_shares), folder, VIEW)
     assert bool(told) is is_levels
     if told:
         assert "'own' normalises values of a standard deviation of 0.225, but the tr" in told[0]
-    assert notice_pixels(make_network(keras.layers.Normalization()), folder, VIEW) == []
+    assert notice_graph(make_network(keras.layers.Normalization()), folder, VIEW) == []
 
 
 def test_scaling_behind_what_has_learned_is_nothing_of_the_pixels():
     layers = [keras.layers.Conv2D(3, 1), keras.layers.Rescaling(1 / 255)]
     folder = graphs.shared_graph_dir()
-    assert notice_pixels(make_network(*layers), folder, VIEW) == []
+    assert notice_graph(make_network(*layers), folder, VIEW) == []
     # What makes levels of shares, and then shares of these, is right.
     there_and_back = [keras.layers.Rescaling(255.0), keras.layers.Rescaling(1 / 255)]
-    assert notice_pixels(make_network(*there_and_back), folder, VIEW) == []
+    assert notice_graph(make_network(*there_and_back), folder, VIEW) == []
 
 
 def make_trained(name, bias=0.5, before=()):
@@ -127,7 +133,7 @@ def test_weights_that_were_trained_with_other_pixels_are_told(graph):
         **{"mobilenetv2_1.00_224": "minus_one_to_one", "inception_v3": "minus_one_to_one"},
     }
     for network, wanted in wants.items():
-        told = notice_pixels(make_trained(network), folder, VIEW)
+        told = notice_graph(make_trained(network), folder, VIEW)
         assert len(told) == (wanted != name), (network, told)
         if told:
             assert f"trained with the pixels of transform.preprocessing_fn={wanted}, but" in told[0]
@@ -135,16 +141,27 @@ def test_weights_that_were_trained_with_other_pixels_are_told(graph):
 
 def test_nothing_is_said_of_weights_that_were_not_trained_or_of_pixels_that_are_not_known():
     folder = graphs.shared_graph_dir()
-    assert notice_pixels(make_trained("resnet50"), folder, VIEW)
-    assert notice_pixels(make_trained("resnet50", before=[keras.layers.RandomFlip()]), folder, VIEW)
-    assert not notice_pixels(make_trained("resnet50", bias=0), folder, VIEW)
-    assert not notice_pixels(make_trained("resnet5"), folder, VIEW)
+    assert notice_graph(make_trained("resnet50"), folder, VIEW)
+    assert notice_graph(make_trained("resnet50", before=[keras.layers.RandomFlip()]), folder, VIEW)
+    assert not notice_graph(make_trained("resnet50", bias=0), folder, VIEW)
+    assert not notice_graph(make_trained("resnet5"), folder, VIEW)
     own = [keras.layers.Lambda(lambda images: 255 * images)]
-    assert not notice_pixels(make_trained("resnet50", before=own), folder, VIEW)
+    assert not notice_graph(make_trained("resnet50", before=own), folder, VIEW)
 
 
 def test_a_network_of_keras_itself_is_told():
     network = keras.applications.MobileNetV3Small((32, 32, 3), weights=None, classes=2)
     folder = graphs.shared_graph_dir((32, 32, 3))
-    (told,) = notice_pixels(network, folder, ViewOptions(height_px=32, width_px=32))
+    (told,) = notice_graph(network, folder, ViewOptions(height_px=32, width_px=32))
     assert "scales grey levels, 0 to 255, by 0.00784" in told
+
+
+def test_before_there_is_a_graph_the_functions_of_this_package_tell_as_much(graph):
+    name, folder = graph
+    own = transform_names.OWN
+    for network in (make_network(keras.layers.Rescaling(1 / 255)), make_trained("vgg16")):
+        known = notice_pixels(network, find_normalize(own[name]), VIEW, "the transform graph")
+        assert known == notice_graph(network, folder, VIEW)
+        standardised = notice_pixels(network, find_normalize(own["standardize"]), VIEW, "it")
+        assert len(standardised) == 1 and "but it gives values" in standardised[0]
+    assert find_normalize(own["whiten_zca"]) is find_normalize("mine.preprocess") is None

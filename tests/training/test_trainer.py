@@ -113,7 +113,7 @@ def test_history_tells_metrics_steps_and_seconds_of_every_epoch(trained):
         *("metrics", "steps_per_epoch", "seconds_per_epoch"),
         *("training_seconds_per_epoch", "input_wait_seconds_per_epoch"),
         *("unknown_records", "softmax_added", "started_from", "best_epoch"),
-        *("random_steps", "content_sha256"),
+        *("random_steps", "noticed", "content_sha256"),
     }
     assert history["steps_per_epoch"] == 3
     assert [seconds > 0 for seconds in history["seconds_per_epoch"]] == [True, True]

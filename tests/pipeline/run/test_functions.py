@@ -16,7 +16,7 @@ VIEW = "view={height_px: 8, width_px: 8}"
 
 
 def check(*overrides, classes=2, part=WHOLE):
-    check_functions(load_config(None, [VIEW, *overrides]), classes, part)
+    return check_functions(load_config(None, [VIEW, *overrides]), classes, part)
 
 
 @pytest.mark.parametrize("option", ["training.model", "transform.preprocessing_fn"])
@@ -103,3 +103,21 @@ def test_a_loss_that_devices_cannot_share_is_found():
         check(
             "training.model=tests.training.device_models.accumulated", "training.strategy=mirrored"
         )
+
+
+def build_that_rescales(input_shape, num_classes, options):
+    """As Keras's guides have it."""
+    images = keras.Input(input_shape)
+    seen = keras.layers.Flatten()(keras.layers.Rescaling(1 / 255, name="own")(images))
+    model = keras.Model(images, keras.layers.Dense(num_classes, "softmax")(seen))
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    return model
+
+
+def test_a_model_that_scales_once_more_is_told_before_any_work():
+    model = f"training.model={__name__}.build_that_rescales"
+    (told,) = check(model)
+    assert (
+        "layer 'own' scales grey levels" in told and "preprocessing_fn=standardize gives v" in told
+    )
+    assert check(model, "transform.preprocessing_fn=keep_levels") == []

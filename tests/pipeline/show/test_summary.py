@@ -81,7 +81,9 @@ def test_unknown_classes_and_an_added_softmax_are_told():
 def test_the_first_weights_random_steps_and_the_best_epoch_are_told():
     steps = [{"op": "pad_and_crop", "pad": 0.125}, {"op": "flip_horizontal"}]
     told = {"started_from": "training.weights=a.h5", "best_epoch": 2, "random_steps": steps}
+    told["noticed"] = ["the model's layer 'r' scales grey levels"]
     lines = _print([], [], told).splitlines()
+    assert "look at                  the model's layer 'r' scales grey levels" in lines
     assert "random steps             pad_and_crop, flip_horizontal" in lines
     assert "started from             training.weights=a.h5" in lines
     assert "best epoch               2, by early stopping's figure" in lines
