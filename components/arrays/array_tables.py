@@ -1,7 +1,6 @@
 """Files of arrays as tables: one array has the images, others of the same length are columns."""
 
 import functools
-import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.messages import suggest
 from image_pipeline.components.sources.file_names import name_of, split_of
 from image_pipeline.components.sources.folder import leads_out
+from image_pipeline.components.sources.pixel_shapes import guess_shape
 from image_pipeline.components.sources.rows import EmbeddedImage, Location, Row, check_rows
 from image_pipeline.components.sources.source_kinds import SourceKind
 
@@ -35,8 +35,6 @@ _MOST_CELL_BYTES = 2**20
 _KEPT = "biufSUOT"
 # What arrays of labels are called.
 _USUAL_LABELS = ("y", "label", "labels", "target", "targets", "classes")
-# Rows of fewer values than a square of so many pixels a side are features, and no images.
-_LEAST_SIDE = 8
 # What arrays of images are called, the likeliest first.
 _USUAL_IMAGES = ("image", "images", "x", "data", "img", "imgs")
 _MASKS = ("mask", "masks", "segmentation", "annotation", "annotations", "label", "labels", "y")
@@ -146,13 +144,13 @@ def _suggest_shape(arrays: Iterable[StoredArray]) -> str:
     for array in arrays:
         if len(array.shape) != 2 or array.problem or array.dtype.kind not in "iuf":
             continue
-        gray, color = math.isqrt(array.shape[1]), math.isqrt(array.shape[1] // 3)
         save = f"; if its rows are images, save {array.name!r} as .reshape"
-        if gray >= _LEAST_SIDE and gray**2 == array.shape[1]:
-            return f"{save}(-1, {gray}, {gray})"
-        if color >= _LEAST_SIDE and 3 * color**2 == array.shape[1]:
-            planes = f".reshape(-1, 3, {color}, {color}).transpose(0, 2, 3, 1)"
-            return f"{save}(-1, {color}, {color}, 3), or {planes} if all red values come first"
+        side, _, channels = guess_shape(array.shape[1]) or (0, 0, 0)
+        if channels == 1:
+            return f"{save}(-1, {side}, {side})"
+        if channels == 3:
+            planes = f".reshape(-1, 3, {side}, {side}).transpose(0, 2, 3, 1)"
+            return f"{save}(-1, {side}, {side}, 3), or {planes} if all red values come first"
     return ""
 
 

@@ -6,7 +6,7 @@ import shlex
 import zlib
 
 from image_pipeline.components import files
-from image_pipeline.components.dataset.paths import INDEX, MANIFEST, in_split, parse_split
+from image_pipeline.components.dataset.paths import INDEX, MANIFEST, in_split
 from image_pipeline.components.dataset.tfrecord import HEADER_BYTES, CorruptRecord, read_length
 
 _MOST_FILES = 100  # of those that are looked into: a split may have files without a record
@@ -30,13 +30,13 @@ def explain_other_records(folder: str) -> str | None:
     has_records = packed or any(map(_begins_record, heads))
     if not has_records or files.exists(files.join(folder, INDEX)):
         return None
-    splits = ", ".join(dict.fromkeys(parse_split(path) for path in found))
+    splits = ", ".join(dict.fromkeys(path.rpartition("/")[0].rpartition("/")[2] for path in found))
     # Ours are never packed, and all are called so.
     is_own = not packed and all(_OWN_NAME.fullmatch(p.rpartition("/")[2]) for p in found)
     again = " Or, if it was ingest that was writing it, run that again." if is_own else ""
     return (
-        f"{folder!r} has no {MANIFEST}, but TFRecords of the splits {splits}, as ImportExampleGen "
-        "and other programs write them. Ingest them, which keeps the splits: image-pipeline ingest "
+        f"{folder!r} has no {MANIFEST}, but TFRecords in {splits}, as ImportExampleGen and other "
+        "programs write them. Ingest them, which keeps the splits: image-pipeline ingest "
         f"--images {shlex.quote(f'tfrecord:{folder}')} --output data; in a TFX pipeline, by "
         f'ImageExampleGen("tfrecord:{folder}").{again}'
     )

@@ -1,7 +1,5 @@
 """What a source says itself, beside the options that were given: its columns, types and splits."""
 
-import os
-
 from image_pipeline.components import files
 from image_pipeline.components.dataset.other_records import explain_other_records
 from image_pipeline.components.errors import UserError
@@ -10,10 +8,12 @@ from image_pipeline.components.labels.kinds import MASKS
 from image_pipeline.components.meaning.box_columns import understand_cells
 from image_pipeline.components.meaning.folder_meaning import choose_eval
 from image_pipeline.components.meaning.options import IngestOptions
+from image_pipeline.components.meaning.pixel_lists import check_pixels
 from image_pipeline.components.meaning.table_meaning import understand_rows
-from image_pipeline.components.sources.file_names import OF_SPLIT, SPLIT, SPLIT_NAMES, Files
+from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES, Files, ending_of
 from image_pipeline.components.sources.folder import FOLDER
 from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
+from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.rows import EmbeddedImage
 from image_pipeline.components.sources.source_kinds import (
     SourceKind,
@@ -60,7 +60,8 @@ def _complete(images: str, options: IngestOptions, rows: TableRows | None) -> In
     if kind is GENERATOR:
         options = _complete_generator(images, options)
     elif kind.is_table:
-        rows = rows or TableRows(images, options.columns)
+        rows = rows or TableRows(images, options)
+        check_pixels(images, options, rows)
         given = options = understand_rows(images, options, rows)
         rows = rows.joined(options)
         options = table_columns.complete_options(images, options, rows.with_places())
@@ -83,16 +84,15 @@ def _complete(images: str, options: IngestOptions, rows: TableRows | None) -> In
 
 
 def refuse_other_records(folder: str) -> None:
-    """Refuses a local folder whose folders all are splits of records, as ExampleGens write them.
+    """Refuses a local folder that has splits of records, as ExampleGens write them, and no image.
 
     Raises:
       UserError: if it is one.
     """
-    if not files.is_local(folder):
+    if not files.is_local(folder) or not (said := explain_other_records(folder)):
         return
-    folders = filter(os.path.isdir, files.list_files(folder, "*"))
-    are_splits = all(os.path.basename(path).startswith(OF_SPLIT) for path in folders)
-    if are_splits and (said := explain_other_records(folder)):
+    names = (name for at in ("*", "*/*") for name in files.list_files(folder, at))
+    if not any(ending_of(name) in IMAGE_ENDINGS for name in names):
         raise UserError(said)
 
 
@@ -109,6 +109,11 @@ def _check_kind(images: str, kind: SourceKind, options: IngestOptions) -> None:
     """Refuses options of other kinds of sources than is given."""
     if options.video is not None and options.masks is not None:
         raise UserError("frames of videos have no masks; leave out ingest.video or ingest.masks.")
+    if options.pixel_shape is not None and not kind.takes_shape:
+        raise UserError(
+            f"ingest.pixel_shape is for TFRecords, but {images!r} is {kind.name}; leave it out, or "
+            "save pixels as .npy files."
+        )
     if options.generator is not None and kind is not GENERATOR:
         raise UserError(
             f"ingest.generator is for --images generator:MODULE:FUNCTION, got {images!r}; leave it "

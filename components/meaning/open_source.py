@@ -32,10 +32,10 @@ def open_complete(
       UserError: as `complete_options` does.
     """
     if rows is None and kind_of(images).is_table:
-        rows = TableRows(images, options.columns)
-    rows = rows and rows.of_columns(options.columns)
+        rows = TableRows(images, options)
+    rows = rows and rows.of_options(options)
     options = complete_options(images, options, rows)
-    return open_source(images, options, rows and rows.of_columns(options.columns)), options
+    return open_source(images, options, rows and rows.of_options(options)), options
 
 
 def open_source(images: str, options: IngestOptions, rows: TableRows | None = None) -> Source:

@@ -60,12 +60,27 @@ def parse_example(data: Sequence[int], start: int, end: int) -> dict[str, Featur
       ValueError: if it is none.
     """
     try:
-        return dict(_parse_entries(data, start, end, Parts()))
+        parts = Parts()
+        places = dict(_list_places(data, start, end, parts))
+        return {name: _parse_feature(data, *place, parts) for name, place in places.items()}
     except IndexError as error:
         raise ValueError("a number is cut off") from error
 
 
-def _parse_entries(data: Any, start: int, end: int, parts: Parts) -> Iterator[tuple[str, Feature]]:
+def find_feature(data: Any, start: int, end: int, name: str) -> tuple[int, int]:
+    """Where a feature of a tf.Example that was parsed begins and ends, see `parse_list`."""
+    return dict(_list_places(data, start, end, Parts()))[name]
+
+
+def parse_list(data: bytes) -> list[Any]:
+    """The numbers of a feature."""
+    return _parse_feature(data, 0, len(data), Parts()).values
+
+
+def _list_places(
+    data: Any, start: int, end: int, parts: Parts
+) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Where each feature begins and ends."""
     for number, wire, at, stop in iterate_fields(data, start, end, parts):
         if number == _FEATURE_LISTS and _is_feature_lists(data, at, stop, parts):
             raise ValueError(
@@ -75,7 +90,7 @@ def _parse_entries(data: Any, start: int, end: int, parts: Parts) -> Iterator[tu
             _check_sized(wire)
             for _, wire_of_entry, first, last in iterate_fields(data, at, stop, parts):
                 _check_sized(wire_of_entry)
-                yield _parse_entry(data, first, last, parts)
+                yield _read_entry(data, first, last, parts)
 
 
 def _is_feature_lists(data: Any, start: int, end: int, parts: Parts) -> bool:
@@ -87,8 +102,8 @@ def _is_feature_lists(data: Any, start: int, end: int, parts: Parts) -> bool:
     return found == {(1, _SIZED)}
 
 
-def _parse_entry(data: Any, start: int, end: int, parts: Parts) -> tuple[str, Feature]:
-    name, feature = "", Feature(_NO_KIND, [])
+def _read_entry(data: Any, start: int, end: int, parts: Parts) -> tuple[str, tuple[int, int]]:
+    name, place = "", (end, end)
     for number, wire, at, stop in iterate_fields(data, start, end, parts):
         _check_sized(wire)
         if number == 1:
@@ -96,8 +111,8 @@ def _parse_entry(data: Any, start: int, end: int, parts: Parts) -> tuple[str, Fe
                 raise ValueError(f"the name of a feature has {stop - at} bytes")
             name = bytes(data[at:stop]).decode()
         elif number == 2:
-            feature = _parse_feature(data, at, stop, parts)
-    return name, feature
+            place = at, stop
+    return name, place
 
 
 def _parse_feature(data: Any, start: int, end: int, parts: Parts) -> Feature:

@@ -198,4 +198,5 @@ TFDS = SourceKind(
     files=_list_shards,
     folder=lambda images: _find_folder(images.rstrip("/")),
     rows=read_rows,
+    takes_shape=True,
 )

@@ -1,7 +1,7 @@
 """Images in TFRecords: bytes of a record that are a file, or pixels by what else the record says.
 
-Pixels are a serialized tensor, or bytes beside their shape. The checksum of a record is looked at
-when its image is read.
+Pixels are a serialized tensor, bytes beside their shape, or bytes and lists of numbers of the shape
+that all have. The checksum of a record is looked at when its image is read.
 """
 
 import dataclasses
@@ -15,12 +15,13 @@ from image_pipeline.components.archives.byte_ranges import read_range
 from image_pipeline.components.archives.file_bytes import open_packed
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, masked_crc
-from image_pipeline.components.images.bad_image import CORRUPT, BadImage
+from image_pipeline.components.images.bad_image import CORRUPT, UNSUPPORTED, BadImage
 from image_pipeline.components.images.npy import make_header
 from image_pipeline.components.record_files.examples import (
     Feature,
     Parts,
     iterate_fields,
+    parse_list,
     read_varint,
 )
 from image_pipeline.components.sources.references import ImageRef
@@ -44,6 +45,11 @@ _TENSOR_DTYPES |= {9: "int64", 17: "uint16", 19: "float16", 22: "uint32", 23: "u
 _DTYPE, _SHAPE, _CONTENT = 1, 2, 4
 _DIM, _SIZE = 2, 1
 _MOST_PARTS = 64  # of a picture's tensor; what has more is another's bytes
+Shape = tuple[int, ...]
+"""Height, width, and channels if there is that axis."""
+# What lists of numbers are, by their kind.
+_LIST_DTYPES: Mapping[str, str] = {"float": "float32", "int": "uint8"}
+_LIST = "list"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,10 +59,12 @@ class Pixels:
     Attributes:
       dtype: as NumPy names it.
       shape: height, width, and channels if it has that axis.
+      is_list: whether it is a feature's list of numbers, and no bytes as they are.
     """
 
     dtype: str
-    shape: tuple[int, ...]
+    shape: Shape
+    is_list: bool = False
 
     @property
     def size_bytes(self) -> int:
@@ -77,16 +85,25 @@ class Found(NamedTuple):
     pixels: Pixels
 
 
-def find_pixels(features: Mapping[str, Feature], feature: Feature, buffer: Any) -> Found | None:
+def find_pixels(
+    features: Mapping[str, Feature], feature: Feature, buffer: Any, shape: Shape = ()
+) -> Found | None:
     """The array that a feature's only value is, by itself or by what else the record says.
 
     Args:
       features: all of the record.
       feature: one of bytes.
       buffer: what the record is in.
+      shape: that of pixels of which the record does not say it; nothing if that is not known.
     """
     ((at, end),) = feature.values
-    return find_tensor(buffer, at, end) or _find_bare(features, at, end, buffer)
+    return find_tensor(buffer, at, end) or _find_bare(features, at, end, buffer, shape)
+
+
+def find_list(feature: Feature, shape: Shape) -> Pixels | None:
+    """The array that a feature's numbers are; None if they are not as many as its shape says."""
+    is_one = feature.kind in _LIST_DTYPES and len(feature.values) == math.prod(shape)
+    return Pixels(_LIST_DTYPES[feature.kind], shape, is_list=True) if is_one else None
 
 
 def find_tensor(buffer: Any, start: int, end: int) -> Found | None:
@@ -124,7 +141,9 @@ def _read_shape(buffer: Any, start: int, end: int, parts: Parts) -> tuple[int, .
     return tuple(sides)
 
 
-def _find_bare(features: Mapping[str, Feature], at: int, end: int, buffer: Any) -> Found | None:
+def _find_bare(
+    features: Mapping[str, Feature], at: int, end: int, buffer: Any, shape: Shape
+) -> Found | None:
     """Pixels without anything around them, if they are as many as a shape beside them says."""
     dtype = "uint8"
     if record.FORMAT in features and (values := features[record.FORMAT].values):
@@ -133,7 +152,8 @@ def _find_bare(features: Mapping[str, Feature], at: int, end: int, buffer: Any) 
         dtype = _DTYPES.get(format_, dtype)
     shapes = [_shape_of(features, names) for names in _SIDES]
     shapes += [tuple(f.values) for n in _SHAPES if (f := features.get(n)) and f.kind == "int"]
-    fits = (_fit(Pixels(dtype, shape), at, end) for shape in shapes if len(shape) in (2, 3))
+    shapes.append(shape)
+    fits = (_fit(Pixels(dtype, each), at, end) for each in shapes if len(each) in (2, 3))
     return next(filter(None, fits), None)
 
 
@@ -166,7 +186,7 @@ def make_place(
     """
     inside = ["{}+{}".format(*around)]
     if pixels is not None:
-        inside += [pixels.dtype, "x".join(map(str, pixels.shape))]
+        inside += [pixels.dtype, "x".join(map(str, pixels.shape)), *[_LIST] * pixels.is_list]
     kind = f"{_KIND}_{packing}" if packing else _KIND
     return Location(path, kind, start, length, " ".join(inside))
 
@@ -177,7 +197,8 @@ def read_image(ref: ImageRef, wanted: int) -> bytes:
     place = ref.location
     (before, after), pixels = _parse(place)
     header = b"" if pixels is None else pixels.header
-    if wanted < ref.size_bytes:
+    is_list = pixels is not None and pixels.is_list
+    if wanted < ref.size_bytes and (not is_list or wanted <= len(header)):
         return (header + _read(ref, place.start, max(0, wanted - len(header))))[:wanted]
     size = before + place.length + after
     record = _read(ref, place.start - before, size + FOOTER_BYTES)
@@ -186,7 +207,17 @@ def read_image(ref: ImageRef, wanted: int) -> bytes:
         raise BadImage(CORRUPT, f"{place.file!r} ends within its record")
     if masked_crc(data) != crc:
         raise BadImage(CORRUPT, f"its record's data or checksum in {place.file!r} is damaged")
-    return header + data[before : before + place.length]
+    image = data[before : before + place.length]
+    return (header + (_read_list(image, pixels) if pixels and pixels.is_list else image))[:wanted]
+
+
+def _read_list(feature: bytes, pixels: Pixels) -> bytes:
+    """The pixels that a feature's list of numbers is."""
+    values = np.array(parse_list(feature))
+    if pixels.dtype == "uint8" and (values.min() < 0 or values.max() > 255):
+        message = f"its whole numbers are from {values.min()} to {values.max()}, but are read as "
+        raise BadImage(UNSUPPORTED, f"{message}levels from 0 to 255; write others as floats")
+    return values.astype(np.dtype(pixels.dtype).newbyteorder("<")).tobytes()
 
 
 def _read(ref: ImageRef, start: int, size: int) -> bytes:
@@ -202,4 +233,5 @@ def _parse(place: Location) -> tuple[tuple[int, int], Pixels | None]:
     before, after = map(int, around.split("+"))
     if not rest:
         return (before, after), None
-    return (before, after), Pixels(rest[0], tuple(map(int, rest[1].split("x"))))
+    shape = tuple(map(int, rest[1].split("x")))
+    return (before, after), Pixels(rest[0], shape, is_list=rest[2:] == [_LIST])

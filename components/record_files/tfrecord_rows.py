@@ -5,6 +5,7 @@ The usual keys are those of TensorFlow's Model Garden, see `dataset.record`, whi
 
 import collections
 import itertools
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -13,7 +14,7 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset import paths, record
 from image_pipeline.components.images.kind import HEAD_BYTES, tell_kind
 from image_pipeline.components.labels.box_cells import BOXES, FORMAT, IDS, SIZE, StatedBoxes
-from image_pipeline.components.record_files.examples import Feature, parse_example
+from image_pipeline.components.record_files.examples import Feature, find_feature, parse_example
 from image_pipeline.components.record_files.tfds import NO_NAME, Described, describe
 from image_pipeline.components.record_files.tfrecord_frames import (
     Frame,
@@ -22,6 +23,9 @@ from image_pipeline.components.record_files.tfrecord_frames import (
     list_frames,
 )
 from image_pipeline.components.record_files.tfrecord_images import (
+    Pixels,
+    Shape,
+    find_list,
     find_pixels,
     make_place,
     read_image,
@@ -58,20 +62,26 @@ _SEVERAL = "it holds {} images, and a record may have one; write a record for ea
 _BESIDE = f"its record has {{:,}} bytes beside it, more than {_MOST_BESIDE_BYTES:,}"
 _OPAQUE = (
     "its {} bytes are neither text nor the file of an image; pixels are read if they are [height, "
-    "width, channels] by tf.io.serialize_tensor, or if features height, width and channels are "
-    "beside them"
+    "width, channels] by tf.io.serialize_tensor, if features height, width and channels are beside "
+    "them, or if ingest.pixel_shape is theirs"
 )
+_MISFIT = "it has {}, but ingest.pixel_shape={} are {} values"
 
 
-def read_examples(path: str, columns: Asked) -> Iterator[Row]:
+def read_examples(path: str, columns: Asked, pixel_shape: Shape = ()) -> Iterator[Row]:
     """Reads a file's records; one that is damaged is a row with a problem.
+
+    Args:
+      path: of the file.
+      columns: those that are asked for.
+      pixel_shape: that of images that are values alone.
 
     Raises:
       FileNotFoundError: if there is no such file.
       UserError: if its store refuses it or does not answer.
     """
     modified_ns = files.stat_file(path)[1]
-    reader = _Reader(path, modified_ns)
+    reader = _Reader(path, modified_ns, pixel_shape)
     reader.look_at(itertools.islice(list_frames(path), _LOOKED_AT))
     yield from map(reader.read, list_frames(path))
 
@@ -79,9 +89,9 @@ def read_examples(path: str, columns: Asked) -> Iterator[Row]:
 class _Reader:
     """Makes rows of a file's records."""
 
-    def __init__(self, path: str, modified_ns: int):
-        """Takes the file, and when it was changed."""
-        self._path, self._modified_ns = path, modified_ns
+    def __init__(self, path: str, modified_ns: int, pixel_shape: Shape):
+        """Takes the file, when it was changed, and the shape of images that are values alone."""
+        self._path, self._modified_ns, self._shape = path, modified_ns, pixel_shape
         self._packing = find_packing(path)
         self._described: Described = describe(path)
         self._images: set[str] = set()
@@ -99,11 +109,13 @@ class _Reader:
             features = self._parse(frame)
             for name, feature in features.items():
                 if feature.kind == "string" and any(end > at for at, end in feature.values):
-                    kinds[name].add(_kind_of(name, features, frame.buffer))
+                    kinds[name].add(_kind_of(name, features, frame.buffer, self._shape))
+                elif pixels := find_list(feature, self._shape) if self._shape else None:
+                    kinds[name].add(_kind_of_pixels(pixels))
         found = {kind: {name for name in kinds if kind in kinds[name]} for kind in _KINDS}
         self._masks = found["mask"]
         self._images = found["image"] or found["array"]
-        self._images |= self._masks
+        self._images |= self._masks | (found["array"] if self._shape else set())
         self._opaque = {n for n, each in kinds.items() if "text" not in each} - self._images
 
     def read(self, frame: Frame) -> Row:
@@ -142,11 +154,14 @@ class _Reader:
                 count = len(feature.values)
                 several = Unusable(_SEVERAL.format(count), is_images=True) if count else None
                 cells[name] = self._hold(features, feature, frame) if is_one else several
+            elif name in self._images and self._shape:
+                cells[name] = self._hold_list(name, feature, frame)
             elif feature.kind == "string" and (
                 name in self._opaque or _count_bytes(feature) > _MOST_TEXT_BYTES
             ):
                 size = _count_bytes(feature)
-                cells[name] = Unusable(_OPAQUE.format(size)) if size else None
+                opaque = Unusable(_OPAQUE.format(size), size_bytes=size)
+                cells[name] = opaque if size else None
             elif feature.kind == "string":
                 texts = [os.fsdecode(bytes(frame.buffer[at:end])) for at, end in feature.values]
                 cells[name] = texts if name in _ALWAYS_LISTS else Items(texts, "string")
@@ -163,15 +178,41 @@ class _Reader:
         ((at, end),) = feature.values
         pixels, header_bytes = None, 0
         is_file = tell_kind(_head_of(feature, frame.buffer)).group == "image"
-        if not is_file and (found := find_pixels(features, feature, frame.buffer)):
+        if not is_file and (found := find_pixels(features, feature, frame.buffer, self._shape)):
             at, end, pixels = found
             header_bytes = len(pixels.header)
+        elif not is_file and self._shape:
+            return Unusable(_MISFIT.format(f"{end - at:,} bytes", *self._said_shape), True)
+        return self._place(frame, at, end, pixels, end - at + header_bytes)
+
+    def _hold_list(
+        self, name: str, feature: Feature, frame: Frame
+    ) -> EmbeddedImage | Unusable | None:
+        """The image that a list of numbers is."""
+        if not feature.values:
+            return None
+        pixels = find_list(feature, self._shape)
+        if pixels is None:
+            values = f"{len(feature.values):,} values"
+            return Unusable(_MISFIT.format(values, *self._said_shape), is_images=True)
+        at, end = find_feature(frame.buffer, frame.at, frame.at + frame.length, name)
+        return self._place(frame, at, end, pixels, len(pixels.header) + pixels.size_bytes)
+
+    @property
+    def _said_shape(self) -> tuple[list[int], str]:
+        """The shape, and how many values that are."""
+        return list(self._shape), f"{math.prod(self._shape):,}"
+
+    def _place(
+        self, frame: Frame, at: int, end: int, pixels: Pixels | None, size_bytes: int
+    ) -> EmbeddedImage | Unusable:
+        """What is between two places of a record's buffer."""
         around = (at - frame.at, frame.at + frame.length - end)
         if sum(around) > _MOST_BESIDE_BYTES:
             return Unusable(_BESIDE.format(sum(around)))
         start = frame.start + around[0]
         place = make_place(self._path, self._packing, start, end - at, around, pixels)
-        return EmbeddedImage(place, end - at + header_bytes, self._modified_ns)
+        return EmbeddedImage(place, size_bytes, self._modified_ns)
 
 
 def _size_of(feature: Feature) -> int:
@@ -189,15 +230,19 @@ def _head_of(feature: Feature, buffer: Any) -> bytes:
     return bytes(buffer[at : min(end, at + HEAD_BYTES)])
 
 
-def _kind_of(name: str, features: Mapping[str, Feature], buffer: Any) -> str:
+def _kind_of_pixels(pixels: Pixels) -> str:
+    return "mask" if pixels.dtype.startswith("uint") else "array"
+
+
+def _kind_of(name: str, features: Mapping[str, Feature], buffer: Any, shape: Shape) -> str:
     """What a feature of bytes is, of `_KINDS`, or text; by its first value if it has several."""
     feature = features[name]
     kind = tell_kind(_head_of(feature, buffer)).group
     is_file = _size_of(feature) >= _LEAST_BYTES and kind in ("image", "unsupported_image")
     if name == record.IMAGE or is_file:
         return "image"
-    if len(feature.values) == 1 and (found := find_pixels(features, feature, buffer)):
-        return "mask" if found.pixels.dtype.startswith("uint") else "array"
+    if len(feature.values) == 1 and (found := find_pixels(features, feature, buffer, shape)):
+        return _kind_of_pixels(found.pixels)
     if _count_bytes(feature) > _MOST_TEXT_BYTES:
         return "opaque"
     return "text" if any(is_text(bytes(buffer[a:b])) for a, b in feature.values) else "opaque"
@@ -257,6 +302,7 @@ TFRECORD = SourceKind(
     fills_folders=True,
     files=_list_files,
     rows=read_examples,
+    takes_shape=True,
     locations=dict.fromkeys(("record", "record_gzip", "record_zlib"), read_image),
 )
 INGESTED = SourceKind(

@@ -92,10 +92,12 @@ class Unusable:
     Attributes:
       why: what it has, and what may be done, as an error says it.
       is_images: whether it has several images: beside a column of images it may be left out.
+      size_bytes: how many bytes it is that may be pixels.
     """
 
     why: str
     is_images: bool = False
+    size_bytes: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

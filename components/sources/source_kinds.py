@@ -149,9 +149,11 @@ class SourceKind:
       fills_folders: whether a folder of such files, and no others, is of this kind, too.
       files: the files that are given, with the splits that their names name.
       folder: the one that relative paths in them start from.
-      rows: reads a file's rows; None if images are no rows of files. Raises TableError, OSError,
-        UnicodeError or pa.ArrowException if it cannot be read on, or UserError.
+      rows: reads a file's rows, given its path and the columns that are asked for; None if images
+        are no rows of files. Raises TableError, OSError, UnicodeError or pa.ArrowException if it
+        cannot be read on, or UserError.
       reads_asked: whether the rows depend on which columns are asked for.
+      takes_shape: whether `rows` takes the shape of images that are values alone, too.
       open: makes the source of what is given, by ingest's options; reads nothing yet.
       locations: how its images are read that have no file of their own, by `Location.kind`.
       has_parts: whether images may be parts of a file, and so be left in place.
@@ -169,8 +171,9 @@ class SourceKind:
     fills_folders: bool = False
     files: Callable[[str], Files] = list_files
     folder: Callable[[str], str] = find_folder
-    rows: Callable[[str, Asked], Iterator[Row]] | None = None
+    rows: Callable[..., Iterator[Row]] | None = None
     reads_asked: bool = False
+    takes_shape: bool = False
     open: Callable[[str, Any], Source] = _open_table
     locations: Mapping[str, Reader] = dataclasses.field(default_factory=dict)
     has_parts: bool = True
@@ -280,12 +283,15 @@ def list_tables(images: str) -> Files:
     return found if is_said else [(path, None) for path, _ in found]
 
 
-def read_rows(path: str, columns: Asked = _NONE) -> Iterator[Row]:
+def read_rows(
+    path: str, columns: Asked = _NONE, pixel_shape: tuple[int, ...] = ()
+) -> Iterator[Row]:
     """Reads a table.
 
     Args:
       path: of the file, or its URI, as `list_tables` gives it.
       columns: those that are asked for; a file of arrays may have several tables.
+      pixel_shape: that of images that are values alone, if that is stated.
 
     Yields:
       The rows in their order; blank lines are none.
@@ -300,7 +306,7 @@ def read_rows(path: str, columns: Asked = _NONE) -> Iterator[Row]:
         raise UserError(f"The table {path!r} is no regular file; check --images.")
     try:
         assert kind.rows is not None
-        yield from kind.rows(path, columns)
+        yield from kind.rows(path, columns, *[pixel_shape] * kind.takes_shape)
     except TableError as error:
         raise UserError(f"{path}:{error.line}: {error.problem}") from error
     except FileNotFoundError as error:

@@ -34,7 +34,7 @@ USUAL_OF_HELD = {
 }
 _USUAL_BESIDE_HELD = {
     "path": ("path", "filename", "file_name", "filepath", "file", "name", "key", "id"),
-    "label": ("cls", *_USUAL_NAMES["label"], "y", "targets"),
+    "label": ("cls", *_USUAL_NAMES["label"], "y", "targets", "image_class", "image_label"),
 }
 # What records of the Model Garden's form, and ours, call them.
 _KEYS_OF_HELD = {"image": (record.IMAGE,), "mask": (record.MASK,)}

@@ -9,7 +9,6 @@ from image_pipeline.components.sources.folder import locate
 from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.rows import Row
 from image_pipeline.components.sources.source_kinds import (
-    Asked,
     Files,
     kind_of,
     list_tables,
@@ -22,16 +21,19 @@ from image_pipeline.components.tables.joined_rows import join_rows, needs_joinin
 class TableRows:
     """The rows of a table, or of all tables of a pattern or a data set."""
 
-    def __init__(self, path: str, columns: Asked, rows: Iterable[tuple[int, Row]] | None = None):
+    def __init__(
+        self, path: str, options: TableOptions, rows: Iterable[tuple[int, Row]] | None = None
+    ):
         """Reads nothing yet.
 
         Args:
           path: of the table, or a pattern of one a split.
-          columns: what is known of the columns, by what they are; of arrays, it decides which are
-            read, and how.
+          options: what is known of the columns, by what they are: of arrays, it decides which are
+            read, and how; and the shape of pixels that do not say it.
           rows: what stands for the tables' own, each with the number of its table.
         """
-        self._path, self._columns = path, dict(columns)
+        self._path, self._columns = path, dict(options.columns)
+        self._shape = options.pixel_shape or ()
         self._rows = Spool(self._read() if rows is None else rows)
         self._joined: tuple[Any, TableRows] | None = None
 
@@ -66,17 +68,21 @@ class TableRows:
             folder = kind_of(self._path).folder(self._path)
             root = locate(folder, options.root_dir) if options.root_dir else folder
             rows = join_rows(self, options, root)
-            joined = TableRows(self._path, self._columns, rows)
+            joined = TableRows(self._path, options, rows)
             joined.tables = self.tables
             self._joined = wanted, joined
         return self._joined[1]
 
-    def of_columns(self, columns: Asked) -> "TableRows":
-        """The rows as they are read once the columns are known: read anew for arrays only."""
-        is_same = dict(columns) == self._columns or not kind_of(self._path).reads_asked
-        return self if is_same else TableRows(self._path, columns)
+    def of_options(self, options: TableOptions) -> "TableRows":
+        """The rows as they are read once the columns and the shape of pixels are known.
+
+        They are read anew for arrays only, or by another shape.
+        """
+        is_same = options.columns == self._columns or not kind_of(self._path).reads_asked
+        is_same &= (options.pixel_shape or ()) == self._shape
+        return self if is_same else TableRows(self._path, options)
 
     def _read(self) -> Iterator[tuple[int, Row]]:
         for number, (path, _) in enumerate(self.tables):
-            for row in read_rows(path, self._columns):
+            for row in read_rows(path, self._columns, self._shape):
                 yield number, row

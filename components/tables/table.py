@@ -86,7 +86,7 @@ class Table:
 
     @functools.cached_property
     def _read_once(self) -> TableRows:
-        rows = self.rows or TableRows(self.path, self.options.columns)
+        rows = self.rows or TableRows(self.path, self.options)
         return rows.joined(self.options)
 
     @functools.cached_property

@@ -51,7 +51,7 @@ def complete_options(path: str, options: T, rows: Iterable[tuple[str, Row]] | No
     Raises:
       UserError: if a column that is named is not there, or none is the image's path.
     """
-    found = TableRows(path, options.columns).with_places() if rows is None else rows
+    found = TableRows(path, options).with_places() if rows is None else rows
     guesses, misfits = _guess_types(path, found, options.columns)
     held = _find_held(path, guesses, misfits)
     said = {c: guess for c, guess in guesses.items() if not _says_nothing(c, guess, options)}

@@ -14,6 +14,7 @@ from image_pipeline.components.meaning.folder_meaning import choose_eval
 from image_pipeline.components.meaning.open_source import no_usable_row, open_complete
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.meaning.path_patterns import names_of
+from image_pipeline.components.meaning.pixel_lists import propose_shape
 from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES
 from image_pipeline.components.sources.folder import OUTSIDE
 from image_pipeline.components.sources.references import Annotations, ImageRef, Source
@@ -91,6 +92,7 @@ def read_layout(table: str, given: IngestOptions) -> tuple[Layout, Source, list[
     Raises:
       UserError: if the table cannot be read.
     """
+    given = propose_shape(table, given)
     rows = _read_rows(table, given)
     if not rows.refs:
         are_all = len(rows.outside) == rows.problems
@@ -126,7 +128,7 @@ def read_layout(table: str, given: IngestOptions) -> tuple[Layout, Source, list[
 
 def _list_further(options: IngestOptions) -> dict[str, Any]:
     """What was understood of a table's rows, beside its columns."""
-    kept = {"label_columns", "box_rows", "run_lengths", "path_ending", "path_prefix"}
+    kept = {"label_columns", "box_rows", "run_lengths", "path_ending", "path_prefix", "pixel_shape"}
     kept |= {"boxes"} if options.box_rows is not None else set()
     kept |= {"masks"} if options.run_lengths is not None else set()
     return options.model_dump(mode="json", include=kept, exclude_defaults=True)

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.unit
 
 OWN = "data_tfrecord-00000-of-00001"
 INGEST = (
-    "'{folder}' has no manifest.json, but TFRecords of the splits {splits}, as ImportExampleGen "
-    "and other programs write them. Ingest them, which keeps the splits: image-pipeline ingest "
+    "'{folder}' has no manifest.json, but TFRecords in {splits}, as ImportExampleGen and other "
+    "programs write them. Ingest them, which keeps the splits: image-pipeline ingest "
     '--images {quoted} --output data; in a TFX pipeline, by ImageExampleGen("tfrecord:{folder}").'
 )
 RUN_AGAIN = " Or, if it was ingest that was writing it, run that again."
@@ -38,7 +38,9 @@ def _write(folder, name, examples=({"n": 1},), splits=("train", "eval")):
 )
 def test_what_the_folder_is_and_what_ingests_it_is_said(tmp_path, name, further):
     _write(tmp_path, name)
-    said = INGEST.format(folder=tmp_path, splits="eval, train", quoted=f"tfrecord:{tmp_path}")
+    said = INGEST.format(
+        folder=tmp_path, splits="Split-eval, Split-train", quoted=f"tfrecord:{tmp_path}"
+    )
     assert explain_other_records(f"{tmp_path}/") == said + further
     with pytest.raises(UserError) as error:
         read_whole_manifest(str(tmp_path))
@@ -50,7 +52,9 @@ def test_what_the_folder_is_and_what_ingests_it_is_said(tmp_path, name, further)
 def test_the_command_can_be_pasted_whatever_the_folder_is_called(tmp_path):
     folder = tmp_path / "my examples [1]"
     _write(folder, f"{OWN}.gz", splits=("my split", "train"))
-    said = INGEST.format(folder=folder, splits="my split, train", quoted=f"'tfrecord:{folder}'")
+    said = INGEST.format(
+        folder=folder, splits="Split-my split, Split-train", quoted=f"'tfrecord:{folder}'"
+    )
     assert explain_other_records(str(folder)) == said
 
 
@@ -61,7 +65,7 @@ def test_a_split_may_be_empty_and_files_may_lie_beside_the_records(tmp_path):
     (tmp_path / "Split-eval" / "below").mkdir()
     (tmp_path / "Split-eval" / "README.md").write_text("What this is.")
     os.mkfifo(tmp_path / "Split-eval" / "pipe")
-    assert "TFRecords of the splits eval, train," in explain_other_records(str(tmp_path))
+    assert "TFRecords in Split-eval, Split-train," in explain_other_records(str(tmp_path))
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xd8\xff\xe0" * 10, b"\x1f\x8b\x08" * 9, b"x" * 99])

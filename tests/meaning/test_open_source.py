@@ -51,7 +51,8 @@ def test_videos_of_any_source_are_their_frames(images):
 def test_a_folder_of_other_peoples_records_is_no_folder_of_images(tmp_path):
     (tmp_path / "Split-train").mkdir()
     write_tfrecord(tmp_path / "Split-train" / "data_tfrecord-00000-of-00001.gz", [{"n": 1}])
-    with pytest.raises(UserError, match=r"but TFRecords of the splits train, .* tfrecord:"):
+    with pytest.raises(UserError, match=r"but TFRecords in Split-train, .* tfrecord:"):
         complete_options(str(tmp_path), IngestOptions())
     (tmp_path / "cats").mkdir()
+    (tmp_path / "cats" / "a.jpg").touch()
     assert complete_options(str(tmp_path), IngestOptions()) == IngestOptions()

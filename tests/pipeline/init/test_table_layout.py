@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from image_pipeline.api import ingest
+from image_pipeline.components.dataset import record, tfrecord
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
 from image_pipeline.config import load_config
 from image_pipeline.init.sizes import Sizes, guess_view
+from tests.data_set_files import write_tfrecord
 from tests.drawings import draw, encode_png, write_folder
 from tests.pipeline.init.test_starter import _init, _write_table
 
@@ -192,3 +194,19 @@ def test_a_source_of_ones_own_says_its_labels(tmp_path, monkeypatch):
     said, config, manifest = _start(tmp_path, "source:init_photos:Photos")
     assert "2: cat (30), dog (10)" in said and "image-pipeline run" in said
     assert manifest.books.classes["train"] == {"cat": 24, "dog": 8} and config.ingest.stratify
+
+
+def test_values_alone_are_taken_as_square_images(tmp_path):
+    pixels = np.random.default_rng(0).random((COUNT, 784), np.float32)
+    rows = [{"image_floats": p.tolist(), "image_class": n % 2} for n, p in enumerate(pixels)]
+    write_tfrecord(tmp_path / "mnist.tfrecord", rows)
+    said, config, manifest = _start(tmp_path, tmp_path / "mnist.tfrecord")
+    assert "784 values of 'image_floats' are taken as 28 × 28 × 1" in said
+    assert config.ingest.pixel_shape == (28, 28, 1)
+    assert (manifest.books.written, manifest.dtype, manifest.channels) == (COUNT, "float32", 1)
+    stored = set()
+    for shard in (tmp_path / "out").glob("Split-*/*"):
+        with open(shard, "rb") as file:
+            examples = map(record.decode_example, tfrecord.read_records(file))
+            stored.update(example[record.IMAGE] for example in examples)
+    assert stored == {each.tobytes() for each in pixels}
