@@ -94,15 +94,26 @@ def write_coco(folder: pathlib.Path, photos: Photos) -> None:
         _write(folder / split / "_annotations.coco.json", json.dumps(content))
 
 
-def write_outlines(folder: pathlib.Path, photos: Photos) -> None:
-    """`instances.json` of polygons and run lengths without boxes; every third image has none."""
-    images, said = [], []
+def _write_images(folder: pathlib.Path, photos: Photos) -> list[dict]:
+    """Writes images; returns what COCO's files say of them."""
+    images = []
     for number, (name, data) in enumerate(photos):
         called = name.replace("/", "-")
-        _write(folder / "images" / called, data)
+        _write(folder / called, data)
         with Image.open(io.BytesIO(data)) as opened:
             width, height = opened.size
         images.append({"id": number, "file_name": called, "width": width, "height": height})
+    return images
+
+
+def _size_of(image: dict) -> tuple[int, int]:
+    return image["width"], image["height"]
+
+
+def write_outlines(folder: pathlib.Path, photos: Photos) -> None:
+    """`instances.json` of polygons and run lengths without boxes; every third image has none."""
+    images, said = _write_images(folder / "images", photos), []
+    for number, (width, height) in enumerate(map(_size_of, images)):
         runs = {"size": [height, width], "counts": [9, 4 * height, (width - 4) * height - 9]}
         outlines = ([[1, 2, 9, 2, 9, 8 + number % 3, 1, 7]], runs)[: number % 3]
         said += [
@@ -183,16 +194,11 @@ def write_run_lengths(folder: pathlib.Path, photos: Photos) -> None:
 
 def write_panoptic(folder: pathlib.Path, photos: Photos) -> None:
     """Images, and a PNG each of a square, a stripe, and pixels that are of no segment."""
-    images, said = [], []
-    for number, (name, data) in enumerate(photos):
-        called = name.replace("/", "-")
-        _write(folder / "images" / called, data)
-        with Image.open(io.BytesIO(data)) as opened:
-            width, height = opened.size
+    images, said = _write_images(folder / "images", photos), []
+    for number, (width, height) in enumerate(map(_size_of, images)):
         colors = np.zeros((height, width, 3), np.uint8)
         colors[2:7, 2 : 6 + number % 5], colors[height - 3 :] = (7, 1, 0), (9, 0, 0)
         _write(folder / "panoptic" / f"{number}.png", encode_png(colors))
-        images.append({"id": number, "file_name": called})
         segments = [{"id": 263, "category_id": 1}, {"id": 9, "category_id": 300}]
         said.append({"image_id": number, "file_name": f"{number}.png", "segments_info": segments})
     categories = [{"id": 300, "name": "ground"}, {"id": 1, "name": "ring"}]

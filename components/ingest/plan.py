@@ -5,6 +5,7 @@ bytes of memory per source, or 160 with near-duplicates and strata.
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -76,7 +77,16 @@ def empty_sources(count: int) -> Sources:
 
 
 class EmptySplit(UserError):
-    """A split would have no image."""
+    """A split would have no image.
+
+    Attributes:
+      copied: the splits all of whose images are copies of others.
+    """
+
+    def __init__(self, message: str, copied: Sequence[str] = ()):
+        """Takes what is wrong, and those splits."""
+        super().__init__(message)
+        self.copied = tuple(copied)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,7 +191,8 @@ def _fill_shards(
     split_shards: list[int] = []
     for code, name in enumerate(options.splits):
         members = np.flatnonzero(is_written & (splits == code))
-        _check_not_empty(name, len(members), sources.is_good, is_written, lost, options)
+        if not len(members):
+            raise _explain_empty(name, sources, is_written, splits, lost, options)
         members = _sort_members(members, sources, options.seed)
         count = count_shards(
             int(sources.stored_bytes[members].sum()),
@@ -300,26 +311,27 @@ def _sort_members(members: np.ndarray, sources: Sources, seed: int) -> np.ndarra
     return members[np.lexsort((ids[:, 1], ids[:, 0], order_keys(ids, seed)))]
 
 
-def _check_not_empty(
+def _explain_empty(
     split: str,
-    members: int,
-    is_good: np.ndarray,
+    sources: Sources,
     is_written: np.ndarray,
+    splits: np.ndarray,
     lost: int,
     options: IngestOptions,
-) -> None:
-    if not members:
-        good = int(is_good.sum())
-        repeated = good - int(is_written.sum())
-        copies = f" ({repeated} of them copies of others, of which the first is kept)"
-        others = (
-            f" ({lost} more have the bytes of a file with {options.label_kind.another}: remove "
-            "those that are wrong, or set ingest.conflicting_labels=keep)"
-        )
-        keep = " Copies stay in the splits that are named with ingest.duplicates=keep_as_given."
-        raise EmptySplit(
-            f"The split {split!r} would be empty: {good} usable images"
-            f"{copies if repeated else ''}{others if lost else ''}, shares {options.splits}; "
-            "add images, give it a larger share in ingest.splits, or remove it there."
-            f"{keep if repeated else ''}"
-        )
+) -> EmptySplit:
+    good = int(sources.is_good.sum())
+    repeated = good - int(is_written.sum())
+    copies = f" ({repeated} of them copies of others, of which the first is kept)"
+    others = (
+        f" ({lost} more have the bytes of a file with {options.label_kind.another}: remove "
+        "those that are wrong, or set ingest.conflicting_labels=keep)"
+    )
+    keep = " Copies stay in the splits that are named with ingest.duplicates=keep_as_given."
+    named = {*sources.forced_split[sources.is_good].tolist()} - {*splits[is_written].tolist()}
+    return EmptySplit(
+        f"The split {split!r} would be empty: {good} usable images"
+        f"{copies if repeated else ''}{others if lost else ''}, shares {options.splits}; "
+        "add images, give it a larger share in ingest.splits, or remove it there."
+        f"{keep if repeated else ''}",
+        [name for code, name in enumerate(options.splits) if repeated and code in named],
+    )

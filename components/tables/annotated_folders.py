@@ -1,5 +1,6 @@
 """What the formats of annotations in folders have in common: how files are found, and said."""
 
+import collections
 import functools
 import itertools
 import os
@@ -63,7 +64,7 @@ def glance(folder: str, most_deep: int = _MOST_DEEP) -> Iterator[tuple[str, list
         found = _glance(folder, os.stat(folder).st_mtime_ns)
     except OSError:
         return
-    yield from (each for each in found if each[0] in _PLACES or each[0].count("/") < most_deep)
+    yield from (each for each in found if not each[0] or each[0].count("/") < most_deep)
 
 
 @functools.lru_cache(maxsize=64)
@@ -159,10 +160,8 @@ def read_head(path: str, most_bytes: int = 2**12) -> bytes:
         return b""
 
 
-def count_splits(splits: Iterable[str | None]) -> str:
-    """How many images each split has, in words; "" if none is named."""
-    counts: dict[str, int] = {}
-    for split in splits:
-        if split:
-            counts[split] = counts.get(split, 0) + 1
-    return ", ".join(f"{split} {count:,}" for split, count in sorted(counts.items()))
+def say_splits(splits: Iterable[str | None], what: str = "splits") -> str:
+    """How many images each split has, as the end of a sentence; "" if none is named."""
+    counts = collections.Counter(split for split in splits if split)
+    told = ", ".join(f"{split} {count:,}" for split, count in sorted(counts.items()))
+    return f"; {what}: {told}" if told else ""

@@ -13,9 +13,9 @@ from image_pipeline.components.sources.source_kinds import Asked, SourceKind, li
 from image_pipeline.components.sources.understood import understood
 from image_pipeline.components.tables.annotated_folders import (
     Look,
-    count_splits,
     glance,
     read_head,
+    say_splits,
     walk,
 )
 from image_pipeline.components.tables.outlines import COLUMN
@@ -31,7 +31,7 @@ _LOOKED_FOR = 20  # images of a file, to find the folder that they are in
 def _find_files(folder: str, look: Look = walk) -> list[tuple[str, str]]:
     """The COCO files of a folder, or of its folders: where each is, and its name."""
     found = []
-    for below, _, names in look(folder, 1):
+    for below, _, names in look(folder, 2):
         for name in names:
             path = os.path.join(folder, below, name)
             if not name.lower().endswith(".json"):
@@ -103,9 +103,8 @@ def read_files(
             splits.append(split)
             are_masks |= not cells.keys().isdisjoint(("mask", COLUMN))
             yield Row(number, cells | ({"split": split} if split else {}))
-    told = count_splits(splits)
     what = "masks" if are_masks else "boxes"
-    understood(f"{form} files: {what} of all of them{f'; splits: {told}' if told else ''}")
+    understood(f"{form} files: {what} of all of them{say_splits(splits)}")
 
 
 def _split_of(below: str, name: str) -> str | None:

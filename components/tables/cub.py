@@ -13,7 +13,7 @@ from image_pipeline.components.messages import show
 from image_pipeline.components.sources.rows import Row, TableError
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, list_whole
 from image_pipeline.components.sources.understood import noticed, understood
-from image_pipeline.components.tables.annotated_folders import count_splits
+from image_pipeline.components.tables.annotated_folders import say_splits
 from image_pipeline.components.tables.text_rows import open_lines
 
 _IMAGES, _LABELS = "images.txt", "image_class_labels.txt"
@@ -56,10 +56,9 @@ def read_cub(folder: str, columns: Asked) -> Iterator[Row]:
             cells["split"] = _NAMED[split]
             seen.append(_NAMED[split])
         yield Row(line, cells)
-    told = count_splits(seen)
     asks = f"; ingest.columns={{boxes: {BOXES}}} takes {_BOXES}" if boxes and not are_boxes else ""
     what = f"boxes of {_BOXES}" if are_boxes else f"classes of {_LABELS}"
-    understood(f"CUB-200's lists: {what}{f'; splits: {told}' if told else ''}{asks}")
+    understood(f"CUB-200's lists: {what}{say_splits(seen)}{asks}")
     if strays := labels.keys() - images.keys():
         noticed(f"{_LABELS} has images that {_IMAGES} does not list: {len(strays):,}")
 

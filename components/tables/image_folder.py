@@ -13,9 +13,9 @@ from image_pipeline.components.sources.source_kinds import Asked, SourceKind, li
 from image_pipeline.components.sources.understood import understood
 from image_pipeline.components.tables.annotated_folders import (
     Look,
-    count_splits,
     glance,
     read_head,
+    say_splits,
     walk,
 )
 
@@ -52,8 +52,7 @@ def read_image_folder(folder: str, columns: Asked) -> Iterator[Row]:
             own = split or _split_in(row.cells)
             splits.append(own)
             yield Row(number, cells | ({"split": own} if own else {}))
-    told = count_splits(splits)
-    named = f"; folders name the splits: {told}" if told else ""
+    named = say_splits(splits, "folders name the splits")
     understood(f"ImageFolder: rows of {name} say what the images are{named}")
 
 

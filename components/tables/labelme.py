@@ -24,11 +24,11 @@ from image_pipeline.components.sources.rows import Row, TableError
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, list_whole
 from image_pipeline.components.sources.understood import noticed, understood
 from image_pipeline.components.tables.annotated_folders import (
-    count_splits,
     find_image,
     glance,
     notice_others,
     read_head,
+    say_splits,
     walk,
 )
 from image_pipeline.components.tables.drawn_masks import IGNORE, NO_SEGMENT, find_time
@@ -132,12 +132,11 @@ def read_labelme(folder: str, columns: Asked) -> Iterator[Row]:
         split = split_in_path(below)
         splits.append(split)
         yield Row(number, cells | ({"split": split} if split else {}))
-    told = count_splits(splits)
     if are_boxes:
         what = f"boxes around shapes; ingest.columns={{mask: {COLUMN}}} takes masks of them"
     else:
         what = f"masks of shapes; ingest.columns={{boxes: {BOXES}}} takes the boxes around them"
-    understood(f"LabelMe: {what}{f'; splits: {told}' if told else ''}")
+    understood(f"LabelMe: {what}{say_splits(splits)}")
     notice_others("LabelMe", folder, taken)
     if left_out:
         noticed(f"LabelMe: points and lines have no area, and are left out: {left_out:,}")

@@ -19,11 +19,11 @@ from image_pipeline.components.sources.rows import Row
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, list_whole
 from image_pipeline.components.sources.understood import noticed, understood
 from image_pipeline.components.tables.annotated_folders import (
-    count_splits,
     find_image,
     glance,
     notice_others,
     read_head,
+    say_splits,
     walk,
 )
 
@@ -82,9 +82,8 @@ def read_voc(folder: str, columns: Asked) -> Iterator[Row]:
             f"Pascal VOC: {unlisted:,} XML files are in no split; ingest.splits shares them out"
         )
     notice_others("Pascal VOC", folder, taken)
-    told = count_splits(seen)
     where = "ImageSets/Main" if splits else "folders"
-    named = f"; {where} name the splits: {told}" if told else ""
+    named = say_splits(seen, f"{where} name the splits")
     understood(f"Pascal VOC: corners of boxes are counted from 1, the last ones inside{named}")
 
 

@@ -22,10 +22,10 @@ from image_pipeline.components.sources.rows import Row, TableError
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, list_whole
 from image_pipeline.components.sources.understood import noticed, understood
 from image_pipeline.components.tables.annotated_folders import (
-    count_splits,
     glance,
     images_by_stem,
     read_head,
+    say_splits,
     walk,
 )
 
@@ -124,14 +124,12 @@ def read_yolo(folder: str, columns: Asked) -> Iterator[Row]:
             "'0 0.5 0.5 0.2 0.3'. Export it as YOLO has boxes; or set ingest.label_pattern=null on "
             "the folder of images alone.",
         )
-    told = count_splits(splits)
-    named = f"; splits: {told}" if told else ""
     others = [
         f"; {count:,} lines have {what}, of which the box is taken"
         for what, count in sorted(form.seen.items())
     ]
     what = "boxes are centre and sides as shares of the image"
-    understood(f"YOLO: {what}{''.join(others)}{named}")
+    understood(f"YOLO: {what}{''.join(others)}{say_splits(splits)}")
     if without:
         is_one = "1 image has" if without == 1 else f"{without:,} images have"
         noticed(f"YOLO: {is_one} no file of labels, and so no boxes")

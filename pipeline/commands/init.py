@@ -51,7 +51,7 @@ def init(
     from image_pipeline.components.meaning.options import IngestOptions
     from image_pipeline.components.sources.span_pattern import check_one_source
     from image_pipeline.init.duplicates import estimate_duplicates
-    from image_pipeline.init.found_rows import forecast_rows, found_rows
+    from image_pipeline.init.found_rows import copied_rows, forecast_rows, found_rows
     from image_pipeline.init.listing import measure_some
     from image_pipeline.init.sizes import measure_sizes
     from image_pipeline.init.starter import write_starter
@@ -76,11 +76,12 @@ def init(
         answers = dataclasses.replace(answers, bad_fraction=bad_fraction)
     text = write_starter(layout, sizes, answers)
     if has_files:
-        forecast, emptied, rehearse = _forecast(images_dir, layout, source, some, text, len(refs))
-        _show(forecast_rows(forecast, emptied))
+        forecast, rehearse = _forecast(images_dir, layout, source, some, text, len(refs))
+        _show(forecast_rows(forecast))
         _check_loss(images_dir, layout, forecast, answers.bad_fraction)
-        answers = dataclasses.replace(answers, emptied=emptied)
-        text = _find_working(layout, sizes, answers, rehearse)
+        answers = _find_working(layout, sizes, answers, rehearse)
+        _show(copied_rows(answers.copied))
+        text = write_starter(layout, sizes, answers)
     if not yes:
         with _explain_end_of_input():
             wanted = click.confirm(f"Write {output_path}?", default=True)
@@ -262,8 +263,8 @@ def _ask(layout: Any, sizes: Any, yes: bool) -> Any:
 
 def _forecast(
     images_dir: str, layout: Any, source: Any, refs: list[Any], text: str, images: int
-) -> tuple[Any, list[str], Callable[[str], None]]:
-    """What an ingest with this configuration will take, judged by some; and splits of copies.
+) -> tuple[Any, Callable[[str], None]]:
+    """What an ingest with this configuration will take, judged by some.
 
     And what raises as an ingest with a configuration does, if all images are few.
     """
@@ -275,7 +276,7 @@ def _forecast(
     from image_pipeline.components.meaning.open_source import open_complete
     from image_pipeline.components.meaning.options import IngestOptions
     from image_pipeline.components.sources.understood import collect
-    from image_pipeline.init.duplicates import are_few, find_emptied
+    from image_pipeline.init.duplicates import are_few
 
     options, each = IngestOptions.model_validate(yaml.safe_load(text)["ingest"]), 1.0
     noticed: tuple[str, ...] = ()
@@ -291,7 +292,6 @@ def _forecast(
     else:  # Of very many files, some.
         each = images / len(refs)
     forecast = forecast_files(source, refs, options, _FORECAST_FILES, each_stands_for=each)
-    emptied = find_emptied(source, refs, options) if each == 1.0 else []
 
     def rehearse_text(other: str) -> None:
         written = IngestOptions.model_validate(yaml.safe_load(other)["ingest"])
@@ -300,24 +300,29 @@ def _forecast(
             rehearse(source, refs, options.model_copy(update=placed))
 
     noticed = (*noticed, *forecast.noticed)
-    return dataclasses.replace(forecast, noticed=noticed), emptied, rehearse_text
+    return dataclasses.replace(forecast, noticed=noticed), rehearse_text
 
 
-def _find_working(layout: Any, sizes: Any, answers: Any, rehearse: Callable[[str], None]) -> str:
-    """The configuration with which an ingest does not fail; of tiny sets, with other shares."""
+def _find_working(layout: Any, sizes: Any, answers: Any, rehearse: Callable[[str], None]) -> Any:
+    """The answers with which an ingest does not fail.
+
+    Of tiny sets, with other shares; of splits of copies, with these.
+    """
     from image_pipeline.components.errors import UserError
     from image_pipeline.components.ingest.plan import EmptySplit
     from image_pipeline.init.starter import choose_shares, write_starter
 
     shares = [None] if layout.splits else [None, choose_shares(layout), {"train": 0.5, "eval": 0.5}]
+    tries = [dataclasses.replace(answers, shares=each) for each in shares]
     failed: list[UserError] = []
-    for each in shares:
-        text: str = write_starter(layout, sizes, dataclasses.replace(answers, shares=each))
+    for each in tries:
         try:
-            rehearse(text)
-            return text
+            rehearse(write_starter(layout, sizes, each))
+            return each
         except EmptySplit as error:
             failed.append(error)
+            if error.copied and not each.copied:
+                tries.append(dataclasses.replace(each, copied=error.copied))
         except UserError as error:
             failed.append(error)
             break

@@ -6,8 +6,6 @@ import random
 from collections.abc import Iterable, Sequence
 
 from image_pipeline.components.images.prepare import PrepareOptions
-from image_pipeline.components.meaning.options import IngestOptions
-from image_pipeline.components.meaning.path_patterns import split_of
 from image_pipeline.components.sources.reading import try_read
 from image_pipeline.components.sources.references import ImageRef, Source
 
@@ -40,32 +38,6 @@ def estimate_duplicates(source: Source, refs: Iterable[ImageRef], seed: int = 0)
         size_bytes += sum(ref.size_bytes for ref in some)
         copies += _count_copies(source, some)
     return copies / files * candidates / total if files else 0.0
-
-
-def find_emptied(source: Source, refs: Sequence[ImageRef], options: IngestOptions) -> list[str]:
-    """Finds the splits all of whose images are copies of earlier ones of another split.
-
-    Args:
-      source: of the files.
-      refs: all of them, in their order.
-      options: of ingest, complete.
-
-    Returns:
-      The splits by name; none where the files are too many or too large to read all.
-    """
-    if not are_few(refs) or options.duplicates != "keep_first":
-        return []
-    seen, kept, named = set[bytes](), set[str](), set[str]()
-    for ref in refs:
-        split = split_of(ref, options)
-        content = try_read(ref, source, options.prepare.max_file_bytes)
-        if split in options.splits and isinstance(content, bytes):
-            named.add(split)
-            digest = hashlib.sha256(content).digest()
-            if digest not in seen:
-                seen.add(digest)
-                kept.add(split)
-    return sorted(named - kept)
 
 
 def are_few(refs: Sequence[ImageRef]) -> bool:

@@ -56,8 +56,8 @@ def found_rows(layout: Layout, sizes: Sizes, copies: float | None) -> list[tuple
     return rows
 
 
-def forecast_rows(forecast: Forecast, emptied: Sequence[str]) -> list[tuple[str, str]]:
-    """What an ingest will take, and which splits it would leave empty without their copies."""
+def forecast_rows(forecast: Forecast) -> list[tuple[str, str]]:
+    """What an ingest will take."""
     took = f"about {forecast.seconds:,.0f} s on this machine"
     stored = f"about {forecast.stored_bytes[forecast.encoding] / 1e6:,.0f} MB as "
     memory = f"{forecast.memory_bytes / 1e9:.1f} GB"
@@ -69,17 +69,18 @@ def forecast_rows(forecast: Forecast, emptied: Sequence[str]) -> list[tuple[str,
         ),
     ]
     rows += [("look at", sentence) for sentence in forecast.noticed]
-    if emptied:
-        rows.append(
-            (
-                "look at",
-                f"all images of {' and '.join(emptied)} are copies of another split's, and say "
-                "nothing of new images; they are kept (ingest.duplicates: keep_as_given)",
-            )
-        )
     if forecast.bad_fraction:
         rows.append(("unusable", f"about {forecast.bad_fraction:.1%}, to be quarantined"))
     return rows
+
+
+def copied_rows(copied: Sequence[str]) -> list[tuple[str, str]]:
+    """Which splits an ingest would leave empty without their copies."""
+    told = (
+        f"all images of {' and '.join(copied)} are copies of another split's, and say nothing of "
+        "new images; they are kept (ingest.duplicates: keep_as_given)"
+    )
+    return [("look at", told)] if copied else []
 
 
 def say_unread(layout: Layout) -> str:

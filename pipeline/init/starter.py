@@ -32,14 +32,14 @@ class Answers:
       side_px: height and width of the model's input; None for the guess.
       mirrored: whether a mirrored image is as good as the image.
       bad_fraction: the largest share of the images that may be lost.
-      emptied: splits all of whose images are copies of another split's.
+      copied: splits all of whose images are copies of another split's.
       shares: of splits, to be exact, where chance would leave one of them empty.
     """
 
     side_px: int | None = None
     mirrored: bool = True
     bad_fraction: float = IngestOptions.model_fields["max_bad_fraction"].default
-    emptied: Sequence[str] = ()
+    copied: Sequence[str] = ()
     shares: Mapping[str, float] | None = None
 
 
@@ -87,7 +87,7 @@ def write_starter(layout: Layout, sizes: Sizes, answers: Answers = _NO_ANSWERS) 
         classes=describe_labels(layout),
         labels=_write_labels(layout),
         splits=_write_splits(layout, answers.shares),
-        stratify=_write_stratify(layout, answers.shares) + _write_duplicates(answers.emptied),
+        stratify=_write_stratify(layout, answers.shares) + _write_duplicates(answers.copied),
         bad_fraction=f"{answers.bad_fraction}  # {_say('ingest.max_bad_fraction')}",
         prepare=_write_prepare(sizes, small),
         sizes=f"{'all' if sizes.equal else 'median'} {sizes.height_px} x {sizes.width_px}",
@@ -354,10 +354,10 @@ def _write_stratify(layout: Layout, exact: Mapping[str, float] | None) -> str:
     return f"  # {comment}.\n  stratify: true\n"
 
 
-def _write_duplicates(emptied: Sequence[str]) -> str:
-    if not emptied:
+def _write_duplicates(copied: Sequence[str]) -> str:
+    if not copied:
         return ""
-    comment = f"All images of {' and '.join(emptied)} are copies of another split's: kept in both."
+    comment = f"All images of {' and '.join(copied)} are copies of another split's: kept in both."
     return f"  # {comment}\n  duplicates: keep_as_given\n"
 
 

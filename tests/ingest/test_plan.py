@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.plan import (
     NOWHERE,
+    EmptySplit,
     Sources,
     find_conflicts,
     first_copies,
@@ -132,17 +133,19 @@ def test_the_path_can_force_the_split():
 
 
 def test_an_empty_split_is_the_users_error():
-    with pytest.raises(UserError, match=r"'eval' would be empty: 2 usable images.*ingest.splits"):
+    message = r"'eval' would be empty: 2 usable images.*ingest.splits"
+    with pytest.raises(EmptySplit, match=message) as caught:
         place_sources(_sources(2, forced=[0, 0]), IngestOptions())
+    assert caught.value.copied == ()
 
 
 def test_copies_that_empty_a_split_are_named():
     sources = _sources(4, forced=[0, 0, 1, 1])
     sources.content[2:] = sources.content[:2]
-    with pytest.raises(
-        UserError, match=r"'eval' would be empty: 4 usable images \(2 of them copies"
-    ):
+    message = r"'eval' would be empty: 4 usable images \(2 of them copies"
+    with pytest.raises(EmptySplit, match=message) as caught:
         place_sources(sources, IngestOptions())
+    assert caught.value.copied == ("eval",)
 
 
 def _related(count, seed):

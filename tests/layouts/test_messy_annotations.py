@@ -268,6 +268,16 @@ def test_annotations_that_nothing_reads_are_never_passed_over(tmp_path, name, te
     assert understand(tmp_path, label_pattern=None).classes == {"": 2}
 
 
+@pytest.mark.parametrize("below", ["train/annotations", "annotations/train"])
+def test_coco_files_two_folders_down_are_found_and_read(tmp_path, below):
+    draw_images(tmp_path / "images/train", ["a.png"])
+    said = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 2, 3, 4]}
+    images, named = [{"id": 1, "file_name": "a.png"}], [{"id": 1, "name": "cat"}]
+    file = {"images": images, "annotations": [said], "categories": named}
+    write(tmp_path / below / "x.json", json.dumps(file))
+    assert boxes_of(understand(tmp_path)) == {"images/train/a.png": [("cat", 1, 2, 3, 4)]}
+
+
 @pytest.mark.parametrize("kind", ["texts", "files without ending"])
 def test_classes_beside_which_texts_of_images_lie_are_asked_for(tmp_path, kind):
     draw_images(tmp_path, [f"{name}/{n}.png" for name in ("cat", "dog") for n in range(3)])
