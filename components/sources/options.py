@@ -1,7 +1,7 @@
 """Options for tables and generators as sources: what their columns are, and how they are run."""
 
 import re
-from typing import Literal
+from typing import Any, Literal
 
 import pydantic
 
@@ -89,9 +89,7 @@ class TableOptions(Options):
     label_columns: tuple[str, ...] = ()
     """Columns that are a class each, and 1 in the rows of its images: the label is then the class
     that a row has, or, by `ingest.column_types={label: strings}`, all tags that it has."""
-    pixel_shape: tuple[pydantic.PositiveInt, ...] | None = pydantic.Field(
-        default=None, min_length=2, max_length=3
-    )
+    pixel_shape: tuple[pydantic.PositiveInt, ...] | None = None
     """Height, width and channels, such as `[28, 28, 1]`, of images that TFRecords hold as their
     values alone: lists of numbers, or bytes without a shape beside them, row by row, the channels
     last. Lists of floats are float32, and stored so by `prepare.dtype: float32`; whole numbers and
@@ -116,6 +114,17 @@ class TableOptions(Options):
     bad_rows: Literal["quarantine", "error"] = "quarantine"
     """What happens to a row that cannot be used: one without a path, whose file is missing, that
     names a file again, or has too few cells or a value of the wrong type."""
+
+    @pydantic.field_validator("pixel_shape", mode="before")
+    @classmethod
+    def _check_shape(cls, shape: Any) -> Any:
+        is_list = isinstance(shape, list | tuple) and len(shape) in (2, 3)
+        if shape is None or (is_list and all(type(side) is int and side > 0 for side in shape)):
+            return shape
+        raise ValueError(
+            "pixel_shape must be [height, width] or [height, width, channels], of whole numbers "
+            f"from 1 on such as [28, 28, 1], got {shape!r}."
+        )
 
     @pydantic.field_validator("column_types")
     @classmethod

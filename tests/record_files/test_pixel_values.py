@@ -3,6 +3,7 @@
 import io
 
 import numpy as np
+import pydantic
 import pytest
 
 from image_pipeline.components.errors import UserError
@@ -133,3 +134,9 @@ def test_other_sources_say_their_shape(tmp_path):
         _open(tmp_path / "a.csv")
     with pytest.raises(UserError, match=r"but '.*' is a folder; leave it out"):
         _open(tmp_path)
+
+
+@pytest.mark.parametrize("shape", ["28x28", [28], [28, 28, 1, 1], [0, 28], [28.5, 28], [True, 28]])
+def test_a_shape_is_two_or_three_whole_numbers(shape):
+    with pytest.raises(pydantic.ValidationError, match=r"\[height, width\] or .* such as \[28, 28"):
+        IngestOptions(pixel_shape=shape)
