@@ -75,8 +75,9 @@ def decode_image(
       target_size: from the file's (height, width) to the size that it will be resized to. A JPEG of
         a multiple of that size is decoded at a half, a quarter or an eighth of its own.
       sound: how WAV and FLAC files are drawn; None if they are not read.
-      levels: how colours of 16 bits become 8; None for their top 8 bits, and then arrays of uint16,
-        of which nothing tells how many bits are used, are refused.
+      levels: how colours of 16 bits become 8; None for the top 8 of all bits that
+        the file has, and then arrays of uint16, of which nothing tells how many are used, are
+        refused.
 
     Returns:
       The upright pixels, in the file's own colours.
@@ -97,7 +98,7 @@ def decode_image(
         height, width = read_size(image)
         check_size(height, width, min_side_px, max_pixels)
         reduction = _choose_reduction(height, width, target_size(height, width))
-        return _decode_opened(data, image, gray, alpha_background, reduction, levels or ALL_LEVELS)
+        return _decode_opened(data, image, gray, alpha_background, reduction, levels)
 
 
 def read_image_header(data: bytes) -> Header:
@@ -193,7 +194,7 @@ def _decode_opened(
     gray: bool,
     alpha_background: tuple[int, int, int],
     reduction: int,
-    levels: Levels,
+    levels: Levels | None,
 ) -> DecodedImage:
     """Decodes, then applies alpha and orientation."""
     header = read_header(image, data)

@@ -61,7 +61,7 @@ def read_pixels(
     source_format: str,
     luma_only: bool,
     reduction: int,
-    levels: Levels = ALL_LEVELS,
+    levels: Levels | None = None,
 ) -> Pixels:
     """Decodes an opened image.
 
@@ -71,7 +71,7 @@ def read_pixels(
       source_format: as `Header` names it.
       luma_only: lets a JPEG skip its colour channels.
       reduction: by how many times smaller a JPEG is decoded: 8, 4, 2 or 1.
-      levels: how colours of 16 bits become 8.
+      levels: how colours of 16 bits become 8; None for all that they can hold.
 
     Raises:
       BadImage: the pixels are incomplete, or of an unsupported kind.
@@ -79,11 +79,11 @@ def read_pixels(
     if source_format == "jpeg":
         return _decode_jpeg(data, image, luma_only, reduction)
     if source_format == "png":
-        return _decode_png(data, image, levels)
+        return _decode_png(data, image, levels or ALL_LEVELS)
     if source_format == "tiff":
-        return _decode_tiff(data, image, levels)
+        return _decode_tiff(data, image, levels or ALL_LEVELS)
     if source_format in ("jxl", "dicom"):
-        return Pixels(*image.read_shown())  # type: ignore[attr-defined]
+        return Pixels(*image.read_shown(levels))  # type: ignore[attr-defined]
     notes = load_heic(image) if source_format == "heic" else ()
     pixels = _decode_with_pillow(image)
     return pixels._replace(notes=notes + pixels.notes)

@@ -7,7 +7,7 @@ becomes 0 to 255, theirs fill a few levels only.
 import functools
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -31,7 +31,9 @@ class DepthOptions(Options):
 
     Those between become what lies between, the same for all images and channels; images of 8 bits
     stay as they are. By default, all 65,536 values are (`depth: shift` says the same): of the 256
-    levels, images of 12 bits fill 17 then. `depth: maximum` says `high: 100%`.
+    levels, images of 12 bits fill 17 then. `depth: maximum` says `high: 100%`. JPEG XL and DICOM
+    say how many bits they have, all of which are the default; of DICOM, what has a window is shown
+    by it, and values are counted from the darkest that can be stored.
     """
 
     low: int | str = 0
@@ -112,13 +114,10 @@ class Levels:
 
     Attributes:
       low, high: as of `DepthOptions`.
-      counts: int64 [65536], to which is added how often a decoded image's colours have each value,
-        where it is not wholly transparent; None if nobody asks.
     """
 
     low: int = 0
     high: int = LEVELS - 1
-    counts: np.ndarray | None = None
 
     def narrow(self, color: np.ndarray, alpha: np.ndarray | None = None) -> np.ndarray:
         """Rounds half up to the nearest of 256 levels, the same for all channels.
@@ -130,15 +129,29 @@ class Levels:
 
         Args:
           color: uint16 [height, width(, channels)].
-          alpha: uint16 [height, width]; None for opaque.
+          alpha: [height, width], 0 where it is transparent; None for opaque.
 
         Returns:
           uint8 of the shape of `color`.
         """
-        if self.counts is not None:
-            seen = color if alpha is None else color[alpha > 0]
-            np.add(self.counts, np.bincount(seen.ravel(), minlength=LEVELS), out=self.counts)
         return _make_table(self.low, self.high)[color]
+
+
+@dataclass(frozen=True, slots=True)
+class CountedLevels(Levels):
+    """As `Levels`, and counts what it is given.
+
+    Attributes:
+      counts: int64 [65536], how often colours have each value where they are not transparent.
+    """
+
+    counts: np.ndarray = field(default_factory=lambda: np.zeros(LEVELS, np.int64))
+
+    def narrow(self, color: np.ndarray, alpha: np.ndarray | None = None) -> np.ndarray:
+        """See `Levels.narrow`."""
+        seen = color if alpha is None else color[alpha > 0]
+        np.add(self.counts, np.bincount(seen.ravel(), minlength=LEVELS), out=self.counts)
+        return Levels.narrow(self, color, alpha)
 
 
 ALL_LEVELS = Levels()

@@ -19,6 +19,7 @@ from image_pipeline.components.images.bad_image import (
     BadImage,
     call_decoder,
 )
+from image_pipeline.components.images.depth import Levels
 from image_pipeline.components.images.dicom_elements import Elements, call_pydicom, read_elements
 
 _READ = (
@@ -104,19 +105,25 @@ class DicomImage:
         notes = ("white_is_zero",) if self.color == "MONOCHROME1" else ()
         return _read_samples(self), notes
 
-    def read_shown(self) -> tuple[np.ndarray, None, tuple[str, ...]]:
+    def read_shown(self, levels: Levels | None = None) -> tuple[np.ndarray, None, tuple[str, ...]]:
         """Decodes the first frame as a viewer shows it.
+
+        Args:
+          levels: how colours of up to 16 bits become 8, and gray ones that have no window: how far
+            they are above the darkest number that can be stored; None for all that can be.
 
         Returns:
           uint8 gray [height, width], or RGB [height, width, 3]; no alpha; and notes: `window`
           where one, or a table in its place, was applied, else `16bit` where numbers have more
-          than 8 bits, all of which became 0 to 255.
+          than 8 bits.
 
         Raises:
           BadImage: the data is damaged, or nothing says which of its numbers is black.
         """
-        shown, notes = _show(self, _read_samples(self))
-        return np.floor(255 * np.clip(shown, 0, 1) + 0.5).astype(np.uint8), None, notes
+        shown, notes = _show(self, _read_samples(self), levels)
+        if shown.dtype != np.uint8:
+            shown = np.floor(255 * np.clip(shown, 0, 1) + 0.5).astype(np.uint8)
+        return shown, None, notes
 
 
 def open_dicom(data: bytes) -> DicomImage:
@@ -258,12 +265,16 @@ def _read_frame_shape(frame: bytes) -> tuple[int, int, int]:
     raise BadImage(CORRUPT, "its compressed pixels do not say of which size they are")
 
 
-def _show(image: DicomImage, samples: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-    """From the modality's numbers to 0 for black, 1 for white; and notes."""
+def _show(
+    image: DicomImage, samples: np.ndarray, levels: Levels | None
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """From the modality's numbers to 0 for black, 1 for white, or uint8 of `levels`; and notes."""
     elements = image.elements
     if image.color not in _GRAY:
         is_palette = image.color == "PALETTE COLOR"
         bits = 8 * samples.dtype.itemsize if is_palette else image.bits
+        if levels is not None and bits > 8:
+            return levels.narrow(samples), ("16bit",)
         return samples / (2**bits - 1), ("16bit",) if bits > 8 else ()
     samples = samples.astype(np.float64)
     if not np.isfinite(samples).all():
@@ -277,26 +288,30 @@ def _show(image: DicomImage, samples: np.ndarray) -> tuple[np.ndarray, tuple[str
         curve = elements.read_text("VOILUTFunction") or "LINEAR"
         shown = _apply_window(samples, center, width, curve)
     else:
-        black, white = _find_range(image)
+        black, white, bits = _find_range(image)
         shown = (samples - black) / (white - black)
         notes = ("16bit",) if image.bits > 8 else ()
+        if levels is not None and 8 < bits <= 16:
+            narrowed = levels.narrow(np.rint(shown * (2**bits - 1)).astype(np.uint16))
+            return 255 - narrowed if image.color == "MONOCHROME1" else narrowed, notes
     return 1 - shown if image.color == "MONOCHROME1" else shown, notes
 
 
-def _find_range(image: DicomImage) -> tuple[float, float]:
-    """What the lowest and the highest number become that can be stored."""
+def _find_range(image: DicomImage) -> tuple[float, float, int]:
+    """What the lowest and the highest number become that can be stored, and their bits."""
     elements = image.elements
     if elements.get("PixelData") is None:
         message = "a DICOM file of numbers with fractions, and no window says which is black"
         way_out = "ingest.prepare={dtype: float32, encoding: raw} keeps them"
         raise BadImage(UNSUPPORTED, f"{message}; {way_out}")
     if tables := elements.list_items("ModalityLUTSequence"):
-        return 0, 2 ** _read_table(elements, tables[0]).bits - 1
+        bits = _read_table(elements, tables[0]).bits
+        return 0, 2**bits - 1, bits
     is_signed = elements.read_count("PixelRepresentation", 0, 1, default=0)
     lowest = -(2 ** (image.bits - 1)) if is_signed else 0
     slope, intercept = _read_line(elements)
     ends = [slope * stored + intercept for stored in (lowest, lowest + 2**image.bits - 1)]
-    return min(ends), max(ends)
+    return min(ends), max(ends), image.bits
 
 
 def _read_line(elements: Elements) -> tuple[float, float]:

@@ -22,6 +22,7 @@ from image_pipeline.components.images.bad_image import (
     BadImage,
     call_decoder,
 )
+from image_pipeline.components.images.depth import Levels
 
 _CONTAINER = b"\0\0\0\x0cJXL \r\n\x87\n"
 _MOST_BOXES = 10_000
@@ -65,8 +66,13 @@ class JxlImage:
             icc = image.info.get("icc_profile")
             return {"icc_profile": icc} if icc else {}
 
-    def read_shown(self) -> tuple[np.ndarray, np.ndarray | None, tuple[str, ...]]:
+    def read_shown(
+        self, levels: Levels | None = None
+    ) -> tuple[np.ndarray, np.ndarray | None, tuple[str, ...]]:
         """Decodes the pixels to 8 bits.
+
+        Args:
+          levels: how colours of more become 8; None for all values of as many bits.
 
         Returns:
           uint8 gray [height, width] or RGB [height, width, 3]; alpha, uint8 [height, width]; and
@@ -81,14 +87,13 @@ class JxlImage:
         if not (self.is_srgb or self.holds_jpeg):
             message = "a JPEG XL of other colours than sRGB, whose profile its decoder hides"
             raise BadImage(UNSUPPORTED, f"{message}; {_CONVERT}")
-        (samples, _), most = self.read_samples(), 2**self.bits - 1
-        if self.bits != 8:
-            samples = ((samples.astype(np.uint64) * 510 + most) // (2 * most)).astype(np.uint8)
-        notes = ("16bit",) if self.bits > 8 else ()
+        samples, _ = self.read_samples()
+        own, notes = Levels(0, 2**self.bits - 1), ("16bit",) if self.bits > 8 else ()
+        levels = levels if levels is not None and self.bits > 8 else own
         if not self.mode.endswith("A"):
-            return samples, None, notes
-        color = samples[:, :, 0] if self.mode == "LA" else samples[:, :, :3]
-        return np.ascontiguousarray(color), samples[:, :, -1], (*notes, "alpha")
+            return levels.narrow(samples), None, notes
+        color, alpha = samples[:, :, 0 if self.mode == "LA" else slice(3)], samples[:, :, -1]
+        return levels.narrow(color, alpha), own.narrow(alpha), (*notes, "alpha")
 
     def read_samples(self) -> tuple[np.ndarray, tuple[str, ...]]:
         """Decodes the pixels with all their bits.

@@ -13,7 +13,8 @@ import numpy as np
 from image_pipeline.components import files, progress
 from image_pipeline.components.archives.byte_ranges import read_ahead
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.images.depth import LEVELS, Levels, find_levels
+from image_pipeline.components.images.by_extras import open_by_extra
+from image_pipeline.components.images.depth import LEVELS, CountedLevels, find_levels
 from image_pipeline.components.images.header import open_image
 from image_pipeline.components.images.npy import is_npy, read_array_header
 from image_pipeline.components.images.png import DEPTH as PNG_DEPTH
@@ -99,17 +100,15 @@ def count_levels(
 
     def count(ref: ImageRef, read: Read, mask: Read | None) -> None:
         nonlocal images, listed
-        own = None
+        seen, is_counted = CountedLevels(), False
         if isinstance(read, bytes) and has_16_bits(read):
-            own = np.zeros(LEVELS, np.int64)
-            row, _ = prepare_data(ref, read, mask, work_dir, cheap, Levels(counts=own))
-            if "reason" in row:
-                own = None
+            row, _ = prepare_data(ref, read, mask, work_dir, cheap, seen)
+            is_counted = "reason" not in row and bool(seen.counts.any())
         with lock:
             listed += 1
-            if own is not None:
+            if is_counted:
                 images += 1
-                np.add(total, own, out=total)
+                np.add(total, seen.counts, out=total)
         progress.advance()
 
     for _ in map_read(count, refs, source, cheap):
@@ -118,8 +117,11 @@ def count_levels(
 
 
 def has_16_bits(data: bytes) -> bool:
-    """Whether a file is an image of 16 bits, as far as its header says."""
+    """Whether a file may be an image of over 8 bits, as far as its header says."""
     try:
+        if (image := open_by_extra(data)) is not None:
+            # DICOM's palettes have other bits than its header says.
+            return image.format == "DICOM" or getattr(image, "bits", 8) > 8
         if is_npy(data):
             return read_array_header(data).dtype == "u2"
         if data.startswith((b"II", b"MM")):

@@ -59,7 +59,8 @@ def find_windowless(refs: Iterable[ImageRef], source: Source, options: PrepareOp
     Args:
       refs, source, options: as of `find_lost_bits`.
     """
-    if options.dtype != "uint8" or not files.is_local(source.root):
+    is_said = options.dtype != "uint8" or options.depth != DepthOptions()
+    if is_said or not files.is_local(source.root):
         return ""
     looked_at = _draw_some(refs, (".dcm",))
     levels = [found for ref in looked_at if (found := _count_windowless(ref, source, options))]
@@ -68,8 +69,8 @@ def find_windowless(refs: Iterable[ImageRef], source: Source, options: PrepareOp
     return (
         f"{len(levels)} of {len(looked_at)} DICOM files that were looked at say no window, so that "
         f"all numbers that they could have become 0 to 255: {min(levels)} of these 256 levels "
-        f"are used by one; ingest.prepare={{dtype: float32, encoding: raw}} keeps the "
-        "numbers"
+        "are used by one; ingest.prepare.depth=maximum spreads them over all; "
+        "ingest.prepare={dtype: float32, encoding: raw} keeps the numbers"
     )
 
 

@@ -9,7 +9,7 @@ import tifffile
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.images.depth import DepthOptions, Levels, find_levels
+from image_pipeline.components.images.depth import CountedLevels, DepthOptions, Levels, find_levels
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from tests.images import zoo
 
@@ -77,11 +77,11 @@ def test_opacity_and_images_of_8_bits_are_not_stretched():
 def test_what_is_wholly_transparent_is_not_counted():
     alpha = np.ones((6, 5), np.uint16)
     alpha[2:] = 0
-    counts = np.zeros(65536, np.int64)
+    levels = CountedLevels()
     for data in (save_png(np.dstack([DEEP[..., :3], alpha])), save_png(DEEP[..., 0])):
-        prepare_image(data, PrepareOptions(), Levels(counts=counts))
+        prepare_image(data, PrepareOptions(), levels)
     seen = np.concatenate([DEEP[:2, :, :3].ravel(), DEEP[..., 0].ravel()])
-    np.testing.assert_array_equal(counts, np.bincount(seen, minlength=65536))
+    np.testing.assert_array_equal(levels.counts, np.bincount(seen, minlength=65536))
 
 
 @pytest.mark.parametrize("dtype", ["uint16", "float32", "int16"])

@@ -25,6 +25,7 @@ from image_pipeline.components.images.bad_image import (
     UNSUPPORTED,
     BadImage,
 )
+from image_pipeline.components.images.depth import DepthOptions
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from tests.images import zoo
 from tests.images.extra_files import make_table, save_dicom
@@ -88,6 +89,36 @@ def test_gray_is_what_pydicom_makes_of_it(window, color, rescale):
     pixels, notes = prepare(data)
     assert np.array_equal(pixels, judge(data))
     assert notes == (("window",) if WINDOWS[window] else ("16bit",))
+
+
+@pytest.mark.parametrize("color", ["MONOCHROME1", "MONOCHROME2"])
+@pytest.mark.parametrize("rescale", [{}, CT, CT | {"RescaleSlope": -0.5}])
+@pytest.mark.parametrize("is_signed", [True, False])
+def test_what_has_no_window_is_stretched_from_the_darkest_number_on(color, rescale, is_signed):
+    stored = LEVELS if is_signed else (LEVELS + 512).astype(np.uint16)
+    elements = rescale | {"PhotometricInterpretation": color}
+    data, options = save_dicom(stored, **elements), DepthOptions(low=100, high=900)
+    pixels, notes = prepare(data, depth=options)
+    dataset = pydicom.dcmread(io.BytesIO(data))
+    bits = dataset.BitsStored
+    ends = np.array([-(2 ** (bits - 1)), 2 ** (bits - 1) - 1] if is_signed else [0, 2**bits - 1])
+    darkest = apply_modality_lut(ends, dataset).min()
+    above = (apply_modality_lut(pixel_array(dataset), dataset) - darkest) / abs(
+        rescale.get("RescaleSlope", 1)
+    )
+    expected = np.floor((np.clip(above, 100, 900) - 100) * 255 / 800 + 0.5)
+    assert np.array_equal(pixels, 255 - expected if color == "MONOCHROME1" else expected)
+    assert notes == ("16bit",)
+    shown = save_dicom(stored, **elements, **WINDOWS["linear"])
+    assert np.array_equal(prepare(shown, depth=options)[0], prepare(shown)[0])
+
+
+def test_colours_of_more_bits_are_stretched():
+    stored = np.arange(96, dtype=np.uint16).reshape(4, 8, 3) * 40
+    data = save_dicom(stored, PhotometricInterpretation="RGB", BitsStored=12, HighBit=11)
+    image = prepare_image(data, AS_IS.model_copy(update={"depth": DepthOptions(high=2000)}))
+    expected = np.floor(np.minimum(stored, 2000) * 255.0 / 2000 + 0.5)
+    assert np.array_equal(np.frombuffer(image.encoded, np.uint8), expected.ravel())
 
 
 def test_a_window_by_hand():

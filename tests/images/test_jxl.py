@@ -1,8 +1,11 @@
+import dataclasses
+
 import imagecodecs
 import numpy as np
 import pytest
 
 from image_pipeline.components.images.bad_image import CORRUPT, TRUNCATED, UNSUPPORTED, BadImage
+from image_pipeline.components.images.depth import CountedLevels, Levels
 from image_pipeline.components.images.jxl import open_jxl
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from tests.images import zoo
@@ -57,6 +60,24 @@ def test_more_bits_are_rounded_to_8_or_kept(bits):
     with pytest.raises(BadImage, match="of other colours than sRGB") as caught:
         prepare(data)  # The encoder calls what has more bits linear.
     assert caught.value.reason == UNSUPPORTED
+
+
+@pytest.mark.parametrize("bits", [10, 12])
+def test_values_of_more_bits_are_stretched_and_counted_as_of_other_files(bits):
+    values = DEEP % 2**bits
+    pixels = np.dstack([values, values, values, values // 2])
+    image = open_jxl(save_jxl(pixels, bitspersample=bits, lossless=True))
+    image = dataclasses.replace(image, is_srgb=True)  # The encoder calls it linear.
+    color, alpha, notes = image.read_shown(Levels(7, 900))
+    expected = np.floor((np.clip(values, 7, 900) - 7.0) * 255 / 893 + 0.5)
+    assert np.array_equal(color, np.dstack([expected] * 3)) and notes == ("16bit", "alpha")
+    own = np.floor(pixels * 255.0 / (2**bits - 1) + 0.5)
+    assert np.array_equal(alpha, own[:, :, 3])
+    assert np.array_equal(image.read_shown()[0], own[:, :, :3])
+    levels = CountedLevels()
+    image.read_shown(levels)
+    seen = 3 * np.bincount(values[values > 1], minlength=65_536)
+    assert np.array_equal(levels.counts, seen)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from image_pipeline.components.meaning.listing import list_images
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.run.source_note import check_same_source
 from tests.drawings import write_folder
+from tests.images.extra_files import save_dicom
 from tests.ingest.test_tables import _read_records
 from tests.ingest_runs import OPTIONS, ingest, make_pipeline, read_files, stopped_at_a_shard
 
@@ -65,6 +66,28 @@ def read_sources(images):
         read = tifffile.imread(path) if path.suffix == ".tif" else cv2.imread(str(path), -1)
         found[str(path.relative_to(images))] = read if read.ndim == 2 else read[:, :, ::-1]
     return found
+
+
+@pytest.mark.parametrize("asked", [{"high": "100%"}, {"low": "10%", "high": "90%"}])
+def test_dicom_files_without_a_window_are_counted_and_stretched_as_others_are(tmp_path, asked):
+    folder = tmp_path / "images"
+    folder.mkdir()
+    drawn = [draw(number)[:, :, 0] for number in range(4)]
+    for number, pixels in enumerate(drawn):
+        elements = {"BitsStored": 12, "HighBit": 11, "RescaleSlope": 2, "RescaleIntercept": -1024}
+        (folder / f"{number}.dcm").write_bytes(save_dicom(pixels, **elements))
+    window = {"WindowCenter": 40, "WindowWidth": 400}
+    (folder / "window.dcm").write_bytes(save_dicom(draw(9)[:, :, 0], **window))
+    manifest = run(folder, tmp_path / "out", asked, splits={"train": 1}, label_pattern=None)
+    percents = [float(asked.get(end, of).rstrip("%")) for end, of in (("low", "0%"), ("high", ""))]
+    low, high = np.percentile(np.stack(drawn), percents, method="inverted_cdf")
+    low = low if "low" in asked else 0
+    assert manifest.options["prepare"]["depth"]["found"] == [low, high]
+    assert "finds them in 4 images" in manifest.options["understood"][-1]
+    for number, pixels in enumerate(drawn):
+        expected = np.floor((np.clip(pixels, low, high) - float(low)) * 255 / (high - low) + 0.5)
+        stored = read_stored(tmp_path / "out")[f"{number}.dcm"]
+        np.testing.assert_array_equal(stored[:, :, 0], expected)
 
 
 def run(images, output, depth, **options):
