@@ -327,11 +327,20 @@ def _explain_empty(
         "those that are wrong, or set ingest.conflicting_labels=keep)"
     )
     keep = " Copies stay in the splits that are named with ingest.duplicates=keep_as_given."
-    named = {*sources.forced_split[sources.is_good].tolist()} - {*splits[is_written].tolist()}
+    given = sources.forced_split[sources.is_good]
+    named = {*given.tolist()} - {*splits[is_written].tolist()}
+    what = f"shares {options.splits}; add images, give it a larger share in ingest.splits, or"
+    what += " remove it there"
+    if good and not (given == NOWHERE).any():
+        what = "all given with another split; add images of this one"
+        if options.split_pattern is None:
+            what += ", or share out all of them anew with ingest.columns={split: null}"
+        elif options.label_pattern is not None and options.masks is None:
+            # Who says where the classes are says, without another option, that there are no splits.
+            anew = f'ingest.label_pattern="{options.label_pattern}"'
+            what += f", or share out all of them anew with --set '{anew}'"
     return EmptySplit(
         f"The split {split!r} would be empty: {good} usable images"
-        f"{copies if repeated else ''}{others if lost else ''}, shares {options.splits}; "
-        "add images, give it a larger share in ingest.splits, or remove it there."
-        f"{keep if repeated else ''}",
+        f"{copies if repeated else ''}{others if lost else ''}, {what}.{keep if repeated else ''}",
         [name for code, name in enumerate(options.splits) if repeated and code in named],
     )

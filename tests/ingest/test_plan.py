@@ -133,10 +133,27 @@ def test_the_path_can_force_the_split():
 
 
 def test_an_empty_split_is_the_users_error():
-    message = r"'eval' would be empty: 2 usable images.*ingest.splits"
+    message = r"'eval' would be empty: 2 usable images, shares .*ingest.splits, or remove it there"
     with pytest.raises(EmptySplit, match=message) as caught:
-        place_sources(_sources(2, forced=[0, 0]), IngestOptions())
+        place_sources(_sources(2), IngestOptions(splits={"train": 1 - 1e-9, "eval": 1e-9}))
     assert caught.value.copied == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "way_out"),
+    [
+        ({"label_pattern": None}, r"or share out .* with ingest.columns={split: null}\.$"),
+        (
+            {"split_pattern": "(?P<split>a)/", "label_pattern": "[^/]+/(?P<label>x)"},
+            r"""anew with --set 'ingest.label_pattern="\[\^/\]\+/\(\?P<label>x\)"'\.$""",
+        ),
+        ({"split_pattern": "(?P<split>a)/", "label_pattern": None}, "add images of this one.$"),
+    ],
+)
+def test_images_that_are_all_given_with_another_split_are_told_of(options, way_out):
+    message = r"'eval' would be empty: 2 usable images, all given with another split; .*" + way_out
+    with pytest.raises(EmptySplit, match=message):
+        place_sources(_sources(2, forced=[0, 0]), IngestOptions.model_validate(options))
 
 
 def test_copies_that_empty_a_split_are_named():
