@@ -11,7 +11,10 @@ import pydantic
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.options import Options
 
-_NO_CLASS = {"train", "test", "val", "valid", "validation", "data", "images", "image", "img"}
+_NO_CLASS = {
+    *("train", "test", "val", "valid", "validation", "data", "images", "image", "img"),
+    "background_google",  # Caltech-101's pictures of anything
+}
 _MOST_SHOWN = 3
 
 

@@ -162,6 +162,13 @@ class Level:
             self._levels[top] = Level(self._below[top])
         return self._levels[top]
 
+    def merge(self, tops: Iterable[str]) -> "Level":
+        """The folders in some first folders, as if they were in one."""
+        counts = collections.Counter[Parts]()
+        for top in tops:
+            counts.update(self._below[top])
+        return Level(counts)
+
     @property
     def start(self) -> str:
         """The beginning of patterns of paths below the prefix."""

@@ -186,7 +186,8 @@ def find_meaning(
         )
         raise UnclearLayout(images, called if partners else lost, choices)
     if meaning.kind == NO_CLASSES and (tables or unread):
-        found = f"no folder names classes, and {list_names(names)} may" if tables else lost
+        may = f"no folder names classes, and {list_names(names)} may" * bool(tables)
+        found = "; ".join(filter(None, (may, lost)))
         raise UnclearLayout(images, found, (*tables, *choices))
     way = "not read, for folders name the classes; give it as --images to read it"
     beside = [f"{list_names(names)}: {way}"] * bool(names) + [lost] * bool(lost)
@@ -274,7 +275,7 @@ def _find_meaning(images: str, folders: Mapping[Parts, int], names: Sequence[str
             splits=splits,
             said=(f"{told}{classes}",),
         )
-    _check_depth(images, level)
+    _check_depth(images, level, Meaning(kind=CLASS_FOLDERS), "")
     if sum(level.firsts.values()) < _ENOUGH * level.total:
         return Meaning(kind=NO_CLASSES)  # Most images are in no class folder.
     whole = f"{'/'.join(level.prefix)}/ holds all images; the folders in it are taken as classes: "
@@ -357,7 +358,7 @@ def _split_folders(
         if not set(others).intersection(own):
             what = f"{count:,} masks are left out; ingest.masks would take them, for segmentation"
         said.append(f"{list_folders(others)}: {what}")
-    return Meaning(
+    meaning = Meaning(
         kind=kind,
         label_pattern=label_pattern,
         split_pattern=level.split_pattern(kept) if is_split else None,
@@ -365,6 +366,10 @@ def _split_folders(
         leave_out=tuple(f"{level.path(top)}/" for top in others),
         said=tuple(said),
     )
+    depths = {len(between) for between, _ in labelled.values()}
+    if kind == SPLIT_FOLDERS and (len(depths) > 1 or depths == {0}):
+        _check_depth(images, level.merge(kept), meaning, f"{level.start}[^/]+/")
+    return meaning
 
 
 def _unclear_parts(
@@ -514,45 +519,46 @@ def _check_names(
     )
 
 
-def _check_depth(images: str, level: Level) -> None:
-    """Refuses two levels of folders that may both be the classes.
+def _check_depth(images: str, level: Level, meaning: Meaning, above: str) -> None:
+    """Refuses two levels of folders that may both be the classes; `above` is a pattern.
 
     So are folders that are called alike in several others, as in domain/class, and kinds of kinds,
     as in animals/cat. Numbers and dates in class folders are neither, unless they are in all of
     very many.
     """
     insides = [level.inside(top) for top in level.firsts]
-    above, counts = collections.Counter[str](), collections.Counter[str]()
+    within, counts = collections.Counter[str](), collections.Counter[str]()
     for inside in insides:
-        above.update(inside.firsts.keys())
+        within.update(inside.firsts.keys())
         counts.update(inside.firsts)
-    is_number = all(map(_GENERIC.fullmatch, map(str.lower, above)))
-    shared = sorted(name for name in above if above[name] > 1)
+    is_number = all(map(_GENERIC.fullmatch, map(str.lower, within)))
+    shared = sorted(name for name in within if within[name] > 1)
     if len(counts) < 2 or 2 * counts.total() < level.total:
         return
     are_same = len(shared) > 1 and 2 * sum(counts[name] for name in shared) >= level.total
     are_kinds = 2 * sum(len(inside.firsts) > 1 for inside in insides) > len(insides)
-    if is_number and not (are_same and len(insides) > _MANY_TIMES * len(above)):
+    if is_number and not (are_same and len(insides) > _MANY_TIMES * len(within)):
         return
     if not (are_same or (are_kinds and counts.total() >= _ENOUGH * level.total)):
         return
     levels = 1 + max(len(inside.prefix) for inside in insides)
-    second = f"{level.start}{'[^/]+/' * levels}{FIRST_FOLDER}"
+    start = f"{above}{level.start}"
+    second = f"{start}{'[^/]+/' * levels}{FIRST_FOLDER}"
     raise UnclearLayout(
         images,
-        f"{list_folders(level.firsts)} have folders in them, {list_names(sorted(above))}",
+        f"{list_folders(level.firsts)} have folders in them, {list_names(sorted(within))}",
         [
             Choice(
-                f"the classes {list_names(sorted(above))}",
-                Meaning(kind=CLASS_FOLDERS, label_pattern=second),
+                f"the classes {list_names(sorted(within))}",
+                dataclasses.replace(meaning, label_pattern=second),
             ),
             Choice(
                 f"the classes {list_names(level.firsts)}",
-                Meaning(kind=CLASS_FOLDERS, label_pattern=f"{level.start}{_ALL_OF_IT}"),
+                dataclasses.replace(meaning, label_pattern=f"{start}{_ALL_OF_IT}"),
             ),
             *(
                 Choice(f"the images in {top}/ alone", images=level.path(top))
-                for top in list(level.firsts)[:_MOST_PARTS]
+                for top in list(level.firsts)[: _MOST_PARTS * (not above)]
             ),
         ],
     )

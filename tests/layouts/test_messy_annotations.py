@@ -308,6 +308,14 @@ def test_classes_beside_which_boxes_lie_are_asked_for(tmp_path, name, text):
     assert understand(tmp_path, label_pattern="(?P<label>[^/]+)/.*").classes == {"cat": 3, "dog": 3}
 
 
+def test_texts_that_are_not_read_are_told_beside_tables(tmp_path):
+    draw_images(tmp_path, ["images/a.png", "images/b.png"])
+    write(tmp_path / "partition.txt", "a.png 0\nb.png 1\n")
+    write(tmp_path / "attributes.txt", "2\nMale Young\na.png 1 -1\nb.png -1 1\n")
+    with pytest.raises(UserError, match=r"partition.txt may; attributes.txt: may say more of the"):
+        understand(tmp_path)
+
+
 def test_tables_are_offered_where_folders_are_no_classes(tmp_path):
     draw_images(tmp_path, ["images/a.png", "images/b.png", "test/c.png"])
     write(tmp_path / "data/legend.csv", "image,emotion\na.png,joy\n")

@@ -171,6 +171,20 @@ def test_classes_that_are_numbered_are_classes(folders):
     assert _understand(paths) == (IngestOptions(), ())
 
 
+def test_two_levels_of_classes_in_splits_are_asked_about():
+    folders = {"train/G1": 20, "train/G2": 20, "test/G3": 20}
+    paths = _paths({f"{top}/{each}": n for top, n in folders.items() for each in ("blur", "sharp")})
+    with pytest.raises(
+        UnclearLayout, match=r"G1/, G2/, G3/ have folders in them, blur, s"
+    ) as found:
+        _understand(paths)
+    below, own = (choice.meaning.options() for choice in found.value.choices)
+    assert _count(paths, **below)[0] == {
+        ("train", "blur"): 40, ("train", "sharp"): 40, ("eval", "blur"): 20, ("eval", "sharp"): 20
+    }  # fmt: skip
+    assert _count(paths, **own)[0] == {("train", "G1"): 40, ("train", "G2"): 40, ("eval", "G3"): 40}
+
+
 def test_classes_beside_splits_are_asked_about():
     paths = _paths({f"{s}/{c}": 2 for s in ("train", "val", "more") for c in ("a", "b")})
     with pytest.raises(UnclearLayout, match=r"more/ beside them have classes, too") as caught:
