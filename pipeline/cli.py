@@ -27,6 +27,7 @@ from image_pipeline.commands.report import report
 from image_pipeline.commands.run import demo, run
 from image_pipeline.commands.shared import EndsIfInterrupted, UnexpectedError, say
 from image_pipeline.commands.submit import submit
+from image_pipeline.commands.train import train
 from image_pipeline.commands.verify import verify
 from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.messages import describe_error
@@ -72,6 +73,7 @@ for command in (
     report,
     run,
     submit,
+    train,
     verify,
 ):
     cli.add_command(command)

@@ -103,8 +103,10 @@ def _make_environment(folder, is_warm):
 
 @_blocks("bash")
 def test_commands_run(block, folder):
-    # README's are what a person meets first: in processes that import for themselves.
-    _make_environment(folder, is_warm=not block.place.startswith("README"))
+    # README's are what a person meets first: in processes that import for themselves. And so does
+    # what sets variables for TensorFlow, which reads them when it is imported.
+    is_cold = block.place.startswith("README") or "export TF_" in block.text
+    _make_environment(folder, is_warm=not is_cold)
     script = "".join(filter(_is_run, block.text.splitlines(keepends=True)))
     script = f"set -euo pipefail\n{script}"
     done = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True)

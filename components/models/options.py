@@ -72,11 +72,12 @@ class TrainingOptions(RecipeOptions):
     iterations per loop. It saves the cost of a call, which matters where steps are short. The
     resulting model is the same, bit for bit. An epoch's last call makes the steps that are left.
     None leaves what `model` was compiled with; Keras's default is 1."""
-    strategy: Literal["none", "mirrored"] = "none"
+    strategy: Literal["none", "mirrored", "multi_worker"] = "none"
     """`mirrored` trains on all visible GPUs (or all logical CPUs, if there is none): each has a
     copy of the weights and takes its part of every batch, and `feeding.batch_size` remains the size
     of the whole batch. The steps are the same as on one device, up to the order in which numbers
-    are added up; see docs/strategies.md."""
+    are added up. `multi_worker` does so on those of all machines that TF_CONFIG names, each of
+    which starts `image-pipeline train`; see docs/strategies.md."""
     profile_steps: int | None = pydantic.Field(default=None, ge=1, le=50)
     """Traces this many steps in mid-training for TensorBoard; `run --profile` sets it. The
     default model's steps take 0.2 MB each, those of larger networks more."""

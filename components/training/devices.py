@@ -1,20 +1,28 @@
 """On which devices a model is trained: `training.strategy`."""
 
+import contextlib
 import functools
-import json
 import logging
-import os
+import re
+from collections.abc import Iterator
 
 import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.messages import describe_error
 from image_pipeline.components.models.options import TrainingOptions
+from image_pipeline.components.training.cluster import Cluster, meet, read_cluster
 
 _LOG = logging.getLogger(__name__)
+# What TensorFlow says when it gives up what machines compute together.
+_LOST = "ollective ops is aborted"
+_TASK = re.compile(r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)")
 
 
 def open_strategy(training: TrainingOptions) -> tf.distribute.Strategy | None:
-    """The strategy that is asked for, over the devices of this machine.
+    """The strategy that is asked for, over the devices of this machine, or of several.
+
+    Several must be asked for before TensorFlow does anything else in this process.
 
     Args:
       training: names it.
@@ -24,9 +32,10 @@ def open_strategy(training: TrainingOptions) -> tf.distribute.Strategy | None:
       TensorFlow's default, the first GPU or else the CPU.
 
     Raises:
-      UserError: if TF_CONFIG names several machines, or see `check_empty_parts`.
+      UserError: see `find_cluster`, `cluster.meet` and `check_empty_parts`.
     """
-    check_no_cluster()
+    if (cluster := find_cluster(training)) is not None:
+        return _join(cluster)
     if training.strategy == "none":
         return None
     devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
@@ -41,28 +50,26 @@ def open_strategy(training: TrainingOptions) -> tf.distribute.Strategy | None:
     return _mirror(tuple(device.name for device in devices))
 
 
-def check_no_cluster() -> None:
-    """Refuses TF_CONFIG with several machines, each of which would train a model by itself.
-
-    (What it would take to train one together: docs/strategies.md.)
+def find_cluster(training: TrainingOptions) -> Cluster | None:
+    """The machines that train together; None if this one trains alone.
 
     Raises:
-      UserError: if it names several.
+      UserError: if TF_CONFIG and `training.strategy` do not say the same, or see `read_cluster`.
     """
-    try:
-        cluster = json.loads(os.environ.get("TF_CONFIG") or "{}").get("cluster") or {}
-        machines = sum(len(addresses) for addresses in cluster.values())
-    except (ValueError, AttributeError, TypeError) as error:
+    cluster, strategy = read_cluster(), training.strategy
+    if cluster is None and strategy == "multi_worker":
         raise UserError(
-            f"TF_CONFIG must be a JSON object with a cluster, got {os.environ['TF_CONFIG']!r}; "
-            "unset it: training runs on one machine."
-        ) from error
-    if machines > 1:
-        raise UserError(
-            f"TF_CONFIG names {machines} machines, but training runs on the devices of one: "
-            "each would train a model by itself; unset TF_CONFIG, and set "
-            "training.strategy=mirrored to use all GPUs of this machine."
+            "training.strategy=multi_worker trains on several machines, but the environment "
+            "variable TF_CONFIG names none but this one; set it on each of them, as "
+            "docs/strategies.md says, or set training.strategy=mirrored."
         )
+    if cluster is not None and strategy != "multi_worker":
+        raise UserError(
+            f"TF_CONFIG names {cluster.size} machines, but training runs on the devices of one "
+            f"with training.strategy={strategy}: each would train a model by itself; set "
+            "training.strategy=multi_worker, or unset TF_CONFIG."
+        )
+    return cluster
 
 
 def check_empty_parts() -> None:
@@ -77,10 +84,44 @@ def check_empty_parts() -> None:
     nothing = tf.nn.conv2d(tf.zeros([0, 1, 1, 1]), tf.zeros([1, 1, 1, 2]), 1, "SAME")
     if nothing.shape[-1] != 2:
         raise UserError(
-            "training.strategy=mirrored cannot use several CPUs with TensorFlow's oneDNN, whose "
-            "convolutions fail on a device that an epoch's last batch has no record for; set the "
-            "environment variable TF_ENABLE_ONEDNN_OPTS=0, or training.strategy=none."
+            "training.strategy=mirrored or multi_worker cannot use several CPUs with TensorFlow's "
+            "oneDNN, whose convolutions fail on a device that an epoch's last batch has no record "
+            "for; set the environment variable TF_ENABLE_ONEDNN_OPTS=0, or training.strategy=none."
         )
+
+
+@contextlib.contextmanager
+def tell_lost(cluster: Cluster | None) -> Iterator[None]:
+    """Says in one sentence that another machine has ended, which ends this one's training, too."""
+    try:
+        yield
+    except tf.errors.OpError as error:
+        if cluster is None or _LOST not in str(error):
+            raise
+        named = {f"{kind} {number}" for kind, number in _TASK.findall(str(error))}
+        of = f" ({', '.join(sorted(named))} of TF_CONFIG)" if named else ""
+        raise UserError(
+            f"Another machine{of} has ended or is not to be reached, so worker {cluster.number} of "
+            f"{cluster.size} ends, too: a step needs all of them. See its log for why, and start "
+            "all machines again: they go on from the last checkpoint, if training.checkpoint_dir "
+            "is set."
+        ) from error
+
+
+@functools.cache
+def _join(cluster: Cluster) -> tf.distribute.Strategy:
+    """One for all trainings of a process, as `_mirror`'s."""
+    meet(cluster)
+    try:
+        strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    except (RuntimeError, tf.errors.OpError) as error:
+        raise UserError(
+            f"TensorFlow could not connect the machines of TF_CONFIG ({describe_error(error)}); "
+            "start all of them again, each in a process that has not used TensorFlow before."
+        ) from error
+    if not tf.config.list_physical_devices("GPU"):
+        check_empty_parts()
+    return strategy
 
 
 @functools.cache

@@ -19,6 +19,7 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.models.options import TrainingOptions
+from image_pipeline.components.order.batches import worker_bounds
 from image_pipeline.components.tasks.segmentation import SEGMENTATION
 from image_pipeline.components.tasks.task import Task
 from image_pipeline.components.training.devices import open_strategy
@@ -100,6 +101,40 @@ def mirror(
     return dataclasses.replace(checked, model=model)
 
 
+def share_out(strategy: tf.distribute.Strategy, make_data: Callable[..., Any]) -> Any:
+    """The batches as `fit` takes them: TensorFlow, or on several machines each, takes its part.
+
+    Args:
+      strategy: the model's.
+      make_data: makes batches; with several machines those of one `worker` of `workers`.
+    """
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return make_data()
+
+    def make_part(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        workers = context.num_input_pipelines
+        data = make_data(worker=context.input_pipeline_id, workers=workers)
+        return cut_batches(data, strategy.num_replicas_in_sync // workers)
+
+    return strategy.distribute_datasets_from_function(make_part)
+
+
+def cut_batches(data: tf.data.Dataset, parts: int) -> tf.data.Dataset:
+    """Cuts each batch into so many, of which a machine's replicas take one each."""
+    if parts == 1:
+        return data
+
+    def take_part(part: tf.Tensor, batch: Any) -> Any:
+        def take(values: tf.Tensor) -> tf.Tensor:
+            start, stop = worker_bounds(tf.shape(values, tf.int64)[0], part, parts)
+            return values[start:stop]
+
+        return tf.nest.map_structure(take, batch)
+
+    numbers = tf.data.Dataset.range(parts)
+    return data.flat_map(lambda *batch: numbers.map(lambda part: take_part(part, batch)))
+
+
 def copy_back(mirrored: keras.Model, model: keras.Model) -> None:
     """Gives what replicas have learned to the model on one device that they were made of."""
     model.set_weights(mirrored.get_weights())
@@ -109,9 +144,9 @@ def _check_optimizer(optimizer: keras.Optimizer) -> None:
     inner = getattr(optimizer, "inner_optimizer", optimizer)
     if inner.gradient_accumulation_steps:
         raise UserError(
-            "gradient_accumulation_steps cannot be combined with training.strategy=mirrored: Keras "
-            "cannot decide on a device whether all others take part in a step; raise "
-            "feeding.batch_size instead, which several devices have the memory for, or set "
+            "gradient_accumulation_steps cannot be combined with training.strategy=mirrored or "
+            "multi_worker: Keras cannot decide on a device whether all others take part in a step; "
+            "raise feeding.batch_size instead, which several devices have the memory for, or set "
             "training.strategy=none."
         )
 
@@ -142,8 +177,8 @@ def _check_loss(
     if not np.isclose(added, whole, rtol=_CLOSE):
         raise UserError(
             f"training.model={name} has a loss that is not the mean over its records, and so "
-            "cannot be shared among devices by training.strategy=mirrored: compile a function that "
-            "gives a value for each record, [batch], or a keras.losses.Loss with "
+            "cannot be shared among devices by training.strategy=mirrored or multi_worker: compile "
+            "a function that gives a value for each record, [batch], or a keras.losses.Loss with "
             "reduction='sum_over_batch_size', or set training.strategy=none."
         )
 

@@ -21,6 +21,11 @@ from image_pipeline.components.tasks.choose_task import find_task, name_model
 from image_pipeline.components.tasks.refusals import check_training
 from image_pipeline.components.tasks.tagging import TAGGING
 from image_pipeline.components.tasks.task import Task
+from image_pipeline.components.training.agreement import (
+    check_same_run,
+    check_same_start,
+    wait_for_all,
+)
 from image_pipeline.components.training.averaging import plan_averaging
 from image_pipeline.components.training.checkpoint import Checkpoints
 from image_pipeline.components.training.class_weights import (
@@ -29,13 +34,19 @@ from image_pipeline.components.training.class_weights import (
     weigh_records,
 )
 from image_pipeline.components.training.clocks import EpochClock, StepCounter
+from image_pipeline.components.training.cluster import Cluster
+from image_pipeline.components.training.devices import (
+    find_cluster,
+    open_strategy,
+    tell_lost,
+)
 from image_pipeline.components.training.early_stopping import EarlyStopping
 from image_pipeline.components.training.history import History, write_history
 from image_pipeline.components.training.model_check import CheckedModel, build_checked_model
 from image_pipeline.components.training.non_finite import StopAtNonFinite, name_records
 from image_pipeline.components.training.phases import Phases
 from image_pipeline.components.training.pixel_check import check_pixels, notice_graph
-from image_pipeline.components.training.replicas import copy_back, spread
+from image_pipeline.components.training.replicas import copy_back, share_out, spread
 from image_pipeline.components.training.resume import fit_from, resume
 from image_pipeline.components.training.serving import export_model
 from image_pipeline.components.training.start import choose_start, name_start
@@ -58,11 +69,21 @@ def run_fn(fn_args: Any) -> None:
         `custom_config`, which holds the options as plain dicts: {"view": {...}, "feeding": {...},
         "training": {...}}; what is left out is default.
 
+    Of several machines (`training.strategy`), one writes the model and what training reports.
+
     Raises:
       UserError: if a split has no batch, options exclude each other, or the model cannot be
-        trained and exported.
+        trained and exported; or another machine has ended.
     """
-    run = _read_run(fn_args)
+    training = TrainingOptions(**(fn_args.custom_config or {}).get("training", {}))
+    with tell_lost(cluster := find_cluster(training)):
+        # Machines meet before TensorFlow does anything.
+        together = None if cluster is None else open_strategy(training)
+        _train(_read_run(fn_args, cluster or Cluster()), together)
+
+
+def _train(run: "_Run", together: tf.distribute.Strategy | None) -> None:
+    """Trains, and exports on the chief."""
     check_pixels(run.training.model or "", run.graph_dir, run.view)
     shared = (run.view, run.feeding, run.training, len(run.class_names))
     checked = build_checked_model(
@@ -72,14 +93,18 @@ def run_fn(fn_args: Any) -> None:
     for told in noticed:
         _LOG.warning(told)
     _check_outputs(run, checked)
+    check_same_run(together, (run.view, run.feeding, run.training), run.class_names, run.steps)
     trained = spread(checked, *shared, steps_per_epoch=run.steps)
     _fit(run, trained, noticed)
     if trained is not checked:
         copy_back(trained.model, checked.model)
-    export_model(
-        *(checked.model, run.graph_dir, run.view, run.class_names, fn_args.serving_model_dir),
-        *(checked.gives_logits, run.task),
-    )
+    if run.cluster.is_chief:
+        folder = run.fn_args.serving_model_dir
+        export_model(
+            *(checked.model, run.graph_dir, run.view, run.class_names, folder),
+            *(checked.gives_logits, run.task),
+        )
+    wait_for_all(together)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +113,7 @@ class _Run:
 
     Attributes:
       fn_args: TFX's FnArgs.
+      cluster: the machines that train together.
       task: what the model learns.
       view, feeding, training: the options.
       graph_dir: the transform graph's folder.
@@ -96,6 +122,7 @@ class _Run:
     """
 
     fn_args: Any
+    cluster: Cluster
     task: Task
     view: ViewOptions
     feeding: FeedingOptions
@@ -105,7 +132,7 @@ class _Run:
     steps: int
 
 
-def _read_run(fn_args: Any) -> _Run:
+def _read_run(fn_args: Any, cluster: Cluster) -> _Run:
     config: Mapping[str, Any] = fn_args.custom_config or {}
     graph_dir = fn_args.transform_graph_path
     task = find_task(graph_dir)
@@ -114,6 +141,7 @@ def _read_run(fn_args: Any) -> _Run:
     check_training(task.label, feeding, training)
     return _Run(
         fn_args=fn_args,
+        cluster=cluster,
         task=task,
         view=ViewOptions(**config.get("view", {})),
         feeding=feeding,
@@ -139,11 +167,13 @@ def _check_outputs(run: _Run, checked: CheckedModel) -> None:
 def _fit(run: _Run, checked: CheckedModel, noticed: Sequence[str]) -> None:
     """Trains the model from where a checkpoint left it, and writes what training reported."""
     training, model, steps = run.training, checked.model, run.steps
+    strategy = model.distribute_strategy
     unknown = _leave_out_unknown(run, model)
     phases = Phases(model, training, steps)
     set_length(model, training.epochs, steps)
     stopping = EarlyStopping(model, training)
     start, checkpoints = resume(run.fn_args, model, training, steps, stopping.state)
+    check_same_start(strategy, start, model, training.checkpoint_dir)
     _build_optimizer(model)
     clock = EpochClock(model)
     # The loss is checked before a checkpoint is stored, which holds what `stopping` knows.
@@ -152,6 +182,7 @@ def _fit(run: _Run, checked: CheckedModel, noticed: Sequence[str]) -> None:
     progress.begin("steps", training.epochs * steps, done=start.epoch * steps + start.step)
     with contextlib.ExitStack() as traces:
         profile = plan_profile(run.fn_args.model_run_dir, training, start.epoch, traces)
+        written = [*checkpoints, *profile] if run.cluster.is_chief else []
         metrics = fit_from(
             start,
             model,
@@ -160,12 +191,14 @@ def _fit(run: _Run, checked: CheckedModel, noticed: Sequence[str]) -> None:
             steps,
             phases,
             lambda: stopping.is_over,
-            validation_data=_make_eval_data(run),
+            validation_data=share_out(strategy, functools.partial(_make_eval_data, run)),
             shuffle=False,  # the data already is
-            callbacks=[*callbacks, *checkpoints, *profile],
+            callbacks=[*callbacks, *written],
             verbose=2,  # a line per epoch: logs are read afterwards
         )
     stopping.finish()
+    if not run.cluster.is_chief:
+        return
     history = History(
         metrics={name: [float(value) for value in values] for name, values in metrics.items()},
         steps_per_epoch=steps,
@@ -218,12 +251,14 @@ def _leave_out_unknown(run: _Run, model: keras.Model) -> dict[str, int | None]:
     return unknown
 
 
-def _make_timed_data(
-    run: _Run, model: keras.Model, clock: EpochClock, **part: Any
-) -> tf.data.Dataset:
+def _make_timed_data(run: _Run, model: keras.Model, clock: EpochClock, **part: Any) -> Any:
     """The batches of a part of training, as `fit` takes them."""
-    data = clock.watch(_make_train_data(run, part))
-    return data if model.steps_per_execution == 1 else hide_length(data)
+
+    def make_data(**share: int) -> tf.data.Dataset:
+        data = clock.watch(_make_train_data(run, part | share))
+        return data if model.steps_per_execution == 1 else hide_length(data)
+
+    return share_out(model.distribute_strategy, make_data)
 
 
 def _make_train_data(run: _Run, part: Mapping[str, Any]) -> tf.data.Dataset:
@@ -235,9 +270,9 @@ def _make_train_data(run: _Run, part: Mapping[str, Any]) -> tf.data.Dataset:
     return weigh_records(data, weights, of_tags=run.task is TAGGING)
 
 
-def _make_eval_data(run: _Run) -> tf.data.Dataset:
+def _make_eval_data(run: _Run, **share: int) -> tf.data.Dataset:
     steps = steps_per_epoch(run.fn_args.eval_files, run.feeding, "eval")
-    data = _read_batches(run, run.fn_args.eval_files, "eval")
+    data = _read_batches(run, run.fn_args.eval_files, "eval", **share)
     if run.feeding.bad_records == "skip":  # There may be fewer batches.
         return data
     # Keras warns of data that runs out unless it knows where they end.

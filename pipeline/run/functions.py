@@ -2,6 +2,7 @@
 
 import os
 
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.labels.kinds import BOXES, MASKS
 from image_pipeline.components.models.names import BUILT_IN
 from image_pipeline.components.models.options import TrainingOptions
@@ -40,11 +41,17 @@ def check_functions(config: PipelineConfig, num_classes: int, part: Part) -> lis
         load_named("transform.preprocessing_fn", function)
     if part.last in _BEFORE_TRAINING:
         return []
-    if "TF_CONFIG" in os.environ:
-        from image_pipeline.components.training.devices import check_no_cluster
-
-        check_no_cluster()
     training = config.training
+    if training.strategy == "multi_worker":
+        raise UserError(
+            "training.strategy=multi_worker trains in processes that are started on each machine, "
+            "but a run is one; run it with --to ImageTransform, and start `image-pipeline train` "
+            "on each machine with its data set and graph, or set training.strategy=mirrored."
+        )
+    if "TF_CONFIG" in os.environ:
+        from image_pipeline.components.training.devices import find_cluster
+
+        find_cluster(training)
     is_tried = (
         model not in (None, *BUILT_IN)
         or training.weights is not None

@@ -5,10 +5,12 @@ import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.models.options import TrainingOptions
+from image_pipeline.components.training.cluster import Cluster
 from image_pipeline.components.training.devices import (
     check_empty_parts,
-    check_no_cluster,
+    find_cluster,
     open_strategy,
+    tell_lost,
 )
 
 pytestmark = pytest.mark.beam
@@ -38,22 +40,36 @@ def test_convolutions_that_misshape_no_records_are_refused(monkeypatch, channels
 
 
 @pytest.mark.parametrize("strategy", ["none", "mirrored"])
-def test_several_machines_are_refused(monkeypatch, strategy):
+def test_several_machines_need_their_strategy(monkeypatch, strategy):
     cluster = {"chief": ["a:1"], "worker": ["b:1", "c:1"]}
     task = {"type": "worker", "index": 0}
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": task}))
-    with pytest.raises(UserError, match="TF_CONFIG names 3 machines, but training runs on the"):
+    told = f"TF_CONFIG names 3 machines, .* with training.strategy={strategy}: each would train"
+    with pytest.raises(UserError, match=told):
         open_strategy(TrainingOptions(strategy=strategy))
+    found = find_cluster(TrainingOptions(strategy="multi_worker"))
+    assert found == Cluster(("a:1", "b:1", "c:1"), 1)
 
 
-@pytest.mark.parametrize("value", ["", "{}", '{"cluster": {"chief": ["a:1"]}}'])
-def test_one_machine_or_none_is_no_cluster(monkeypatch, value):
-    monkeypatch.setenv("TF_CONFIG", value)
-    check_no_cluster()
+def test_the_strategy_of_several_machines_needs_them(monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    told = "training.strategy=multi_worker trains on several machines, but .* TF_CONFIG names none"
+    with pytest.raises(UserError, match=told):
+        open_strategy(TrainingOptions(strategy="multi_worker"))
 
 
-@pytest.mark.parametrize("value", ["[1]", "worker", '{"cluster": [1]}', '{"cluster": {"a": 1}}'])
-def test_what_is_no_cluster_is_told(monkeypatch, value):
-    monkeypatch.setenv("TF_CONFIG", value)
-    with pytest.raises(UserError, match="TF_CONFIG must be a JSON object"):
-        check_no_cluster()
+LOST = "Collective ops is aborted by: /job:worker/replica:0/task:1 has crashed"
+
+
+def test_a_lost_machine_is_told_in_one_sentence():
+    told = r"Another machine \(worker 1 of TF_CONFIG\) has ended .* so worker 0 of 2 ends, too: "
+    with pytest.raises(UserError, match=told), tell_lost(Cluster(("a:1", "b:1"), 0)):
+        raise tf.errors.UnavailableError(None, None, LOST)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "text"), [(Cluster(("a:1", "b:1"), 0), "damaged record"), (None, LOST)]
+)
+def test_other_errors_are_left_as_they_are(cluster, text):
+    with pytest.raises(tf.errors.UnavailableError), tell_lost(cluster):
+        raise tf.errors.UnavailableError(None, None, text)

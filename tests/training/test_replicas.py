@@ -6,6 +6,9 @@ import subprocess
 import sys
 
 import pytest
+import tensorflow as tf
+
+from image_pipeline.components.training.replicas import cut_batches
 
 pytestmark = [pytest.mark.beam, pytest.mark.wide]
 
@@ -54,3 +57,13 @@ def test_what_cannot_be_shared_is_refused(found):
 
 def test_each_part_of_a_batch_lies_on_its_device(found):
     assert found["devices"]["found"] == ["CPU:0", "CPU:1"]
+
+
+def test_a_machines_part_is_cut_for_its_replicas_in_order():
+    labels = {"ids": tf.range(7), "names": tf.constant(list("abcdefg"))}
+    data = tf.data.Dataset.from_tensor_slices((tf.range(7), labels)).batch(4)
+    whole = list(data.as_numpy_iterator())
+    parts = list(cut_batches(data, 3).as_numpy_iterator())
+    assert [images.tolist() for images, _ in parts] == [[0], [1], [2, 3], [4], [5], [6]]
+    assert [each["names"].tolist() for _, each in parts][2:4] == [[b"c", b"d"], [b"e"]]
+    assert cut_batches(data, 1) is data and len(whole) == 2

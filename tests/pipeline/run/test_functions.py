@@ -97,6 +97,12 @@ def test_several_machines_are_refused_whatever_the_model(monkeypatch):
     check(part=Part(None, "ImageTransform"))
 
 
+def test_one_process_does_not_train_on_several_machines():
+    with pytest.raises(UserError, match="but a run is one; run it with --to ImageTransform, and"):
+        check("training.strategy=multi_worker")
+    check("training.strategy=multi_worker", part=Part(None, "ImageTransform"))
+
+
 def test_a_loss_that_devices_cannot_share_is_found():
     told = "gradient_accumulation_steps cannot be combined with training.strategy=mirrored"
     with pytest.raises(UserError, match=told):

@@ -1,0 +1,80 @@
+"""`image-pipeline train`: a model of a data set and its transform graph, without TFX."""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from image_pipeline.commands.shared import CONFIG, JSON, QUIET, SET, open_terminal
+from image_pipeline.components.json_text import to_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@click.command(short_help="Train a model, on one machine or on several together.")
+@click.argument("data_set")
+@click.option("--graph", "graph_dir", required=True, help="Folder of the transform graph.")
+@click.option("--output", "output_dir", required=True, help="Folder for the model.")
+@CONFIG
+@SET
+@JSON
+@QUIET
+def train(
+    data_set: str,
+    graph_dir: str,
+    output_dir: str,
+    config_path: str | None,
+    overrides: tuple[str, ...],
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Train a model on a data set, behind its transform graph, and export it.
+
+    DATA_SET is the folder that ingest wrote, and --graph what `analyze` made of it. The model is
+    the one that `run` would train, and `predict` takes OUTPUT for it. An interrupted training goes
+    on from its last checkpoint.
+
+    With training.strategy=multi_worker, start it on each machine that TF_CONFIG names, with the
+    same arguments.
+    """
+    from image_pipeline.choose_steps import complete_steps_for
+    from image_pipeline.components.dataset.manifest import read_whole_manifest
+    from image_pipeline.config import load_config
+    from image_pipeline.named_folder import find_graph, refuse_run
+
+    config = load_config(config_path, overrides)
+    refuse_run(data_set, "train")
+    config = complete_steps_for(config, data_set, read_whole_manifest(data_set))
+    graph_dir, _ = find_graph(graph_dir)
+    with open_terminal(os.path.join(output_dir, f".train{_tell_task()}.log")) as console:
+        from image_pipeline.run.train import train_folder
+        from image_pipeline.show.progress import ComponentProgress
+
+        with ComponentProgress(None if as_json or quiet else console) as progress:
+            progress.start("training")
+            summary = train_folder(data_set, graph_dir, output_dir, config)
+        if not (as_json or quiet):
+            _print(summary, console)
+    if as_json:
+        click.echo(to_json(summary))
+
+
+def _tell_task() -> str:
+    """What the log of one of several machines is called, which may have one folder."""
+    from image_pipeline.components.training.cluster import read_cluster
+
+    cluster = read_cluster()
+    return "" if cluster is None else f"-{cluster.number}"
+
+
+def _print(summary: dict[str, Any], console: "Console") -> None:
+    from image_pipeline.show.rows import print_rows
+
+    if summary["metrics"] is None:
+        rows = [("worker", f"{summary['worker']} of {summary['workers']}: the chief has the model")]
+    else:
+        last = {name: values[-1] for name, values in summary["metrics"].items() if values}
+        figures = ", ".join(f"{name} {value:.4g}" for name, value in last.items())
+        rows = [("model", summary["model"]), ("after the last epoch", figures or "as it was")]
+    print_rows(rows, console)
