@@ -10,10 +10,13 @@ from image_pipeline.components.meaning.masks import ENDINGS
 from image_pipeline.components.meaning.path_patterns import path_of
 from image_pipeline.components.sources.file_names import split_named
 from image_pipeline.components.sources.frames import VIDEO_ENDINGS
+from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.references import ImageRef
 
-# In the order in which they are asked: files of others are then no images.
-_KINDS = (ENDINGS, frozenset((".wav", ".flac")), VIDEO_ENDINGS, frozenset((".npy",)), ("",))
+# In the order in which they are asked: files of others are then no images. Those that no decoder
+# reads are laid out as others are: what is to be said of them is that.
+_READ = (ENDINGS, frozenset((".wav", ".flac")), VIDEO_ENDINGS, frozenset((".npy",)))
+_KINDS = (*_READ, IMAGE_ENDINGS.difference(*_READ), ("",))
 _TABLES = ("csv", "tsv", "jsonl", "parquet")
 TEXTS = (".txt", ".xml", ".json", ".mat")
 """Endings of what may be the annotations of images; MATLAB's are no texts, and not read."""

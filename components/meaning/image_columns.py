@@ -66,6 +66,7 @@ def find_images(path: str, options: IngestOptions, rows: TableRows, first: Row) 
         return options.model_copy(update=update)
     found = _find_files(folder, roots, named) or _find_files(folder, roots, named, any_case=True)
     if found is None:
+        _check_one_folder(path, folder, image, roots, [name for name, _ in named])
         return options
     root, ending = found
     update = {}
@@ -153,6 +154,26 @@ def _find_files(
             if there >= _ENOUGH * len(named):
                 return root, ending
     return None
+
+
+def _check_one_folder(
+    path: str, folder: str, image: str, roots: Sequence[str], named: Sequence[str]
+) -> None:
+    """Refuses names of images that are in several folders, as those of HAM10000 are."""
+    places = {root: os.path.join(folder, root) for root in roots}
+    first = (locate(place, named[0]) for place in places.values())
+    endings = {"", *(ending for each in first for ending in _endings_in(each))}
+    in_root = {
+        root: {n for n in named for e in endings if os.path.isfile(locate(place, n) + e)}
+        for root, place in places.items()
+    }
+    holding = [root for root in roots if root and in_root[root]]
+    if len(holding) > 1 and len(set().union(*in_root.values())) >= _ENOUGH * len({*named}):
+        raise UserError(
+            f"{image!r} of {path!r} names images that are in several folders, "
+            f"{', '.join(f'{each}/' for each in holding[:3])}, but a table's are in one; bring "
+            "them together, or write each image's path from the table's folder on into that column."
+        )
 
 
 def _paths_of(usual: Mapping[str, str]) -> dict[str, str]:

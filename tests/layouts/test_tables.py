@@ -427,3 +427,14 @@ def test_text_files_have_rows_with_commas_and_masks_beside_images(tmp_path):
         "my copy.png",
         "0.png",
     ]
+
+
+@pytest.mark.parametrize("ending", ["", ".png"])
+def test_names_of_images_in_several_folders_are_refused_with_these(tmp_path, ending):
+    draw_images(tmp_path, [f"part_{n % 2}/a{n}.png" for n in range(6)])
+    rows = [["image_id", "label"], *([f"a{n}{ending}", n % 2] for n in range(6))]
+    table = write_table(tmp_path / "t.csv", rows)
+    with pytest.raises(UserError, match=r"images that are in several folders, part_0/, part_1/, b"):
+        understand(table)
+    rows[1:] = [[f"part_{n % 2}/a{n}.png", n % 2] for n in range(6)]
+    assert understand(write_table(tmp_path / "t.csv", rows)).classes == {"0": 3, "1": 3}
