@@ -4,6 +4,8 @@ import contextlib
 import functools
 import logging
 import re
+import signal
+import threading
 from collections.abc import Iterator
 
 import tensorflow as tf
@@ -113,7 +115,8 @@ def _join(cluster: Cluster) -> tf.distribute.Strategy:
     """One for all trainings of a process, as `_mirror`'s."""
     meet(cluster)
     try:
-        strategy = tf.distribute.MultiWorkerMirroredStrategy()
+        with _keep_sigterm():
+            strategy = tf.distribute.MultiWorkerMirroredStrategy()
     except (RuntimeError, tf.errors.OpError) as error:
         raise UserError(
             f"TensorFlow could not connect the machines of TF_CONFIG ({describe_error(error)}); "
@@ -122,6 +125,15 @@ def _join(cluster: Cluster) -> tf.distribute.Strategy:
     if not tf.config.list_physical_devices("GPU"):
         check_empty_parts()
     return strategy
+
+
+@contextlib.contextmanager
+def _keep_sigterm() -> Iterator[None]:
+    """Lets SIGTERM do afterwards what it did before: TensorFlow takes it, and goes on training."""
+    handler = signal.getsignal(signal.SIGTERM)
+    yield
+    if handler is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, handler)
 
 
 @functools.cache
