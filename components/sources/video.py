@@ -28,6 +28,8 @@ _ROUNDING_S = Fraction(1, 1_000)
 _MOST_S = 7 * 24 * 3600
 # What holds its own pictures: no list of other files or addresses, which would be opened.
 _FORMATS = "mov,matroska,avi,asf,flv,ogg,mpeg,mpegts,m4v,ivf"
+# Titles and the like may be in any encoding. From PyAV 19 on they are read in any case.
+_ANY_TEXT = {"metadata_errors": "replace"} if int(av.__version__.partition(".")[0]) < 19 else {}
 _CLOCK = re.compile(r"(\d+):(\d+):(\d+(?:\.\d+)?)")
 
 Opener = Callable[[], str | BinaryIO]
@@ -77,7 +79,7 @@ def read_video_header(file: str | BinaryIO) -> VideoHeader:
 
 def _open(file: str | BinaryIO) -> Any:
     options = {"format_whitelist": _FORMATS}
-    return _call(av.open, file, options=options, metadata_errors="replace")
+    return _call(av.open, file, options=options, **_ANY_TEXT)
 
 
 def _as_fraction(frames_per_second: float) -> Fraction:
