@@ -19,18 +19,18 @@ DUPLICATES = "duplicates.jsonl"
 NEAR_DUPLICATES = "near_duplicates.jsonl"  # only with the option near_duplicates
 SKIPPED = "skipped.jsonl"  # only if a file was skipped
 POINTER = "data_set.json"  # in the folder of an artifact whose data set lies elsewhere
-_SPLIT, _SHARD = "Split-", "data_tfrecord-"  # TFX's and TFRecord's conventions
-_SHARD_PATH = re.compile(rf"(?P<root>.+)/{_SPLIT}(?P<split>[^/]+)/{_SHARD}(?P<shard>\d+)-of-\d+")
+OF_SPLIT, _SHARD = "Split-", "data_tfrecord-"  # TFX's and TFRecord's conventions
+_SHARD_PATH = re.compile(rf"(?P<root>.+)/{OF_SPLIT}(?P<split>[^/]+)/{_SHARD}(?P<shard>\d+)-of-\d+")
 
 
 def in_split(split: str, name: str = "*") -> str:
     """A file's path in a split, below the folder of all splits; `*` matches any."""
-    return f"{_SPLIT}{split}/{name}"
+    return f"{OF_SPLIT}{split}/{name}"
 
 
 def parse_split(path: str) -> str:
     """The split in whose folder a file is."""
-    return path.rpartition("/")[0].rpartition("/")[2].removeprefix(_SPLIT)
+    return path.rpartition("/")[0].rpartition("/")[2].removeprefix(OF_SPLIT)
 
 
 def name_shard(split: str, shard: int, shards: int) -> str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset.paths import OF_SPLIT
 from image_pipeline.components.errors import UserError
 
 SPLIT = "{SPLIT}"
@@ -28,7 +29,6 @@ SPLIT_NAMES = {
 }
 """Common names of splits, and the pipeline's own name for each."""
 
-_OF_SPLIT = "Split-"  # how TFX begins the names of splits' folders
 _EMPTY_WORDS = ("set", "npy")
 _WORD = re.compile(r"[^\W_]+")
 _OF_SHARD = re.compile(r"([^\W\d]\w*?)-\d+-of-\d+\b.*")
@@ -85,8 +85,8 @@ def find_split(path: str) -> str | None:
     `holdout` of `Split-holdout/data_tfrecord-00000-of-00001`.
     """
     folder, _, name = path.rpartition("/")
-    if (of_folder := folder.rpartition("/")[2]).startswith(_OF_SPLIT) and of_folder != _OF_SPLIT:
-        return of_folder.removeprefix(_OF_SPLIT)
+    if (of_folder := folder.rpartition("/")[2]).startswith(OF_SPLIT) and of_folder != OF_SPLIT:
+        return of_folder.removeprefix(OF_SPLIT)
     for part in (name, folder.rpartition("/")[2]):
         if usual := [word for word in _WORD.findall(part) if word.lower() in SPLIT_NAMES]:
             return usual[-1]
