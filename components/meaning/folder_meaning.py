@@ -45,6 +45,7 @@ _CONTAINERS = {
     *("jpegimages", "split", "splits", "results", "result", "output", "outputs", *SPLIT_NAMES),
 }
 _PARTS = {"part", "batch", "chunk", "shard", "fold", "volume", "vol", "folder", "archive", "zip"}
+_FURTHER = re.compile(r"(?:[-_ ]\d+)?")  # `pictures_2` is the rest of `pictures`
 _GENERIC = re.compile(r"(?:part|batch|day|week|month|session|fold|set|group|chunk)?[\W\d_]*")
 _MANY_TIMES = 3  # as many folders above as there are names below: patients rather than classes
 _WORD_IN_PATH = re.compile(r"[^\W_]+")
@@ -161,7 +162,7 @@ def find_meaning(
     try:
         meaning = _find_meaning(images, tally.folders(), tally.names())
     except UnclearLayout as unclear:
-        naming = find_tables(images, tally) + readable
+        naming = list(dict.fromkeys(find_tables(images, tally) + readable))
         if not (naming or partners):
             raise
         told = f"{unclear.found}; and {list_names(naming or partners)} may say more"
@@ -384,14 +385,15 @@ def _unclear_parts(
         leave_out=tuple(f"{level.path(top)}/" for top in unknown),
     )
     named, others = list_folders(splits), list_folders(unknown)
-    return UnclearLayout(
-        images,
-        f"{named} are splits, and {others} beside them have classes, too",
-        [
-            Choice(f"{named} alone", alone),
-            Choice(f"all, with {others} shared out", dataclasses.replace(alone, leave_out=())),
-        ],
-    )
+    copies = [top for top in unknown if _find_splits(level.inside(top).firsts)]
+    ways = [
+        Choice(f"{top}/ alone, which has splits, too", images=level.path(top)) for top in copies
+    ]
+    if not copies:
+        shared = dataclasses.replace(alone, leave_out=())
+        ways = [Choice(f"all, with {others} shared out", shared)]
+    found = f"{named} are splits, and {others} beside them have classes, too"
+    return UnclearLayout(images, found, [Choice(f"{named} alone", alone), *ways])
 
 
 def _one_folder(level: Level, names: Sequence[str]) -> Meaning:
@@ -421,6 +423,9 @@ def _find_containers(level: Level) -> list[str]:
     bare = {re.sub(r"[\W\d_]+", " ", top) for top in level.firsts}
     words = {word.lower() for top in bare for word in _WORD.findall(top)}
     if len(bare) == 1 and words & (_CONTAINERS | _PARTS):
+        return list(level.firsts)
+    first = min(level.firsts, key=len, default="")
+    if all(_FURTHER.fullmatch(top.removeprefix(first)) for top in level.firsts):
         return list(level.firsts)
     siblings = set(level.firsts)
     return [

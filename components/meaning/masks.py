@@ -81,13 +81,20 @@ def find_masks(list_paths: Callable[[], Iterable[str]]) -> Masks | None:
     """Looks for masks and their images.
 
     Args:
-      list_paths: gives the paths of all files, relative to one folder, with slashes. It is called a
-        second time only if some have a mask's name.
+      list_paths: gives the paths of all files, relative to one folder, with slashes. It is called
+        again only if some have a mask's name.
 
     Returns:
       What was found; None if there are none, or only files with a mask's name.
     """
-    named = (path for path in list_paths() if is_called_mask(path))
+    if not any(map(is_called_mask, list_paths())):
+        return None
+    start = _find_start(list_paths())  # What all are in says nothing, as `Kvasir-SEG/`.
+
+    def list_below() -> Iterable[str]:
+        return (path[len(start) :] for path in list_paths() if path.startswith(start))
+
+    named = (path for path in list_below() if is_called_mask(path))
     candidates = list(itertools.islice(named, _MOST_SAMPLED))
     if not candidates:
         return None
@@ -96,15 +103,28 @@ def find_masks(list_paths: Callable[[], Iterable[str]]) -> Masks | None:
         for place in _places_of_image(mask):
             wanted[place].append(mask)
     paired: dict[str, str] = {}
-    for path in list_paths():
+    for path in list_below():
         if _is_image(path) and not is_called_mask(path):
             for mask in (mask for place in _places(path) for mask in wanted.get(place, ())):
                 if _fits(mask, path):
                     paired.setdefault(mask, path)
     if len(paired) < _ENOUGH * len(candidates):
         return None
+    paired = {f"{start}{mask}": f"{start}{image}" for mask, image in paired.items()}
     mask = min(paired, key=_rank)
     return Masks(len(paired), mask, paired[mask], _find_image_dir(paired), _find_templates(paired))
+
+
+def _find_start(paths: Iterable[str]) -> str:
+    """The folders that all images are in, with the last slash."""
+    start: list[str] | None = None
+    for path in paths:
+        if _is_image(path):
+            *folders, _ = path.split("/")
+            start = folders if start is None else start[: _count_equal(start, folders)]
+            if not start:
+                break
+    return "".join(f"{folder}/" for folder in start or ())
 
 
 def explain_masks(images_dir: str, masks: Masks, doubt: str = "") -> str:

@@ -1,5 +1,6 @@
 """Folders with COCO files: one a split, as Roboflow and COCO itself have them, or one for all."""
 
+import mmap
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -40,7 +41,17 @@ def _find_files(folder: str, look: Look = walk) -> list[tuple[str, str]]:
             is_object |= not os.access(path, os.R_OK)  # Whoever reads it says so.
             if is_object and (_NAMED.fullmatch(name) or _has_lists(path)):
                 found.append((below, name))
-    return _choose(found)
+    # Beside annotations, a list of the images of a test has none.
+    annotated = [each for each in found if _has_annotations(os.path.join(folder, *each))]
+    return _choose(annotated or found)
+
+
+def _has_annotations(path: str) -> bool:
+    try:
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return data.find(b'"annotations"') >= 0
+    except (OSError, ValueError):  # Whoever reads it says so.
+        return True
 
 
 def _has_lists(path: str) -> bool:

@@ -171,11 +171,17 @@ def read_coco(
     rows: list[dict[str, Any]] = []
     for each in images:
         stated = {SIZE: _read_size(each), BOXES: boxes.get(each.get("id"), [])}
-        row = {"file_name": each.get("file_name"), "image_id": each.get("id")}
+        row = {"file_name": _find_name(each), "image_id": each.get("id")}
         rows.append(row | {BOXES: StatedBoxes(stated)})
     for row in rows[:1]:
         row[BOXES][CLASSES] = list(names.values())
     return rows
+
+
+def _find_name(image: Mapping[str, Any]) -> Any:
+    """An image's path; or the end of its address, where that is all that is said, as by LVIS."""
+    name, url = image.get("file_name"), image.get("coco_url")
+    return url.rpartition("/")[2] if name is None and isinstance(url, str) else name
 
 
 def _read_size(image: Mapping[str, Any]) -> list[Any]:
@@ -210,7 +216,7 @@ def _refer_to_masks(
     for image in images:
         own, told = objects[image.get("id")], {} if rows else classes
         mask = refer_to_outlines(path, _read_size(image), own, told, modified_ns)
-        row = {"file_name": image.get("file_name"), "image_id": image.get("id")}
+        row = {"file_name": _find_name(image), "image_id": image.get("id")}
         rows.append(row | {COLUMN: mask})
     return rows
 

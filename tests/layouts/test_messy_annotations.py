@@ -465,6 +465,23 @@ def test_coco_has_backslashes(tmp_path):
     assert boxes_of(understand(tmp_path)) == {"images/a.png": [("cat", 4, 5, 9, 9)]}
 
 
+def test_coco_files_of_no_annotations_are_left_out_beside_others(tmp_path):
+    draw_images(tmp_path / "train", ["a.png"])
+    draw_images(tmp_path / "test", ["b.png"])
+    write_coco(tmp_path / "train_annotations.json", ["a.png"])
+    listed = {"images": [{"id": 0, "file_name": "b.png"}], "categories": []}
+    write(tmp_path / "test_information.json", json.dumps(listed))
+    assert list(boxes_of(understand(tmp_path))) == ["train/a.png"]
+
+
+def test_coco_names_images_by_their_addresses_alone(tmp_path):
+    draw_images(tmp_path / "val2017", ["a.png"])
+    url = "http://images.example.org/val2017/a.png"
+    image = {"id": 0, "coco_url": url, "width": 40, "height": 30}
+    write_coco(tmp_path / "annotations/lists_val.json", ["a.png"], images=[image])
+    assert boxes_of(understand(tmp_path)) == {"val2017/a.png": [("cat", 4, 5, 9, 9)]}
+
+
 def test_several_coco_files_are_refused(tmp_path):
     draw_images(tmp_path, ["a.png"])
     write_coco(tmp_path / "one.json", ["a.png"])

@@ -13,6 +13,7 @@ from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.meaning.path_patterns import label_of, split_of
 from image_pipeline.components.sources.file_names import split_named
 from image_pipeline.components.sources.references import ImageRef
+from tests.layouts.drawn import draw_images
 
 pytestmark = pytest.mark.unit
 _MASKS = {"masks": {"images": "{key}.jpg", "masks": "{key}.png"}}
@@ -160,11 +161,19 @@ def test_the_same_folders_in_several_are_asked_about():
     [
         ({"HAM_images_part_1": 5, "HAM_images_part_2": 5}, "are hardly classes"),
         ({"images_001/images": 5, "images_002/images": 5}, "are hardly classes"),
+        ({"VG_100K": 5, "VG_100K_2": 5}, "are hardly classes"),
         ({"rose": 5, "iris": 5, "set/rose": 5, "set/iris": 5}, "set/ is hardly a class"),
         ({"animals/cat": 5, "animals/dog": 5, "cars/bus": 5, "cars/van": 5}, "bus, cat, dog, van"),
         ({f"{patient}/{c}": 2 for patient in range(10, 30) for c in (0, 1)}, "in them, 0, 1"),
     ],
-    ids=["parts", "parts of folders", "a copy inside", "kinds of kinds", "patients"],
+    ids=[
+        "parts",
+        "parts of folders",
+        "the rest of one",
+        "a copy inside",
+        "kinds of kinds",
+        "patients",
+    ],
 )
 def test_further_folders_that_are_asked_about(folders, found):
     with pytest.raises(UnclearLayout) as caught:
@@ -199,6 +208,18 @@ def test_classes_beside_splits_are_asked_about():
     alone, every = (choice.meaning.options() for choice in caught.value.choices)
     assert set(_count(paths, **alone)[0]) == {(s, c) for s in ("train", "eval") for c in "ab"}
     assert _count(paths, **every)[0][(None, "a")] == 2
+
+
+def test_a_copy_of_the_splits_beside_them_is_given_alone():
+    tops = ("", "copy/")
+    paths = _paths({f"{top}{s}/{c}": 2 for top in tops for s in ("train", "val") for c in "ab"})
+    with pytest.raises(UnclearLayout, match=r"copy/ beside them have classes, too") as caught:
+        _understand(paths)
+    alone, copy = caught.value.choices
+    assert set(_count(paths, **alone.meaning.options())[0]) == {
+        (s, c) for s in ("train", "eval") for c in "ab"
+    }
+    assert (copy.meaning, copy.images) == (None, "copy")
 
 
 @pytest.mark.parametrize("splits", [{"": None}, {"train/": "train", "test/": "eval"}])
@@ -262,6 +283,15 @@ def test_tables_beside_images_of_no_class_are_asked_about():
     table, none = caught.value.choices
     assert table.images == "train.csv" and none.meaning.options() == {"label_pattern": None}
     assert _understand(paths, label_pattern=None)[1] == ()
+
+
+def test_a_list_that_is_a_table_as_well_is_offered_once(tmp_path):
+    for folder in ("images_001", "images_002"):
+        draw_images(tmp_path / folder, ["0.png"])
+    (tmp_path / "test_list.txt").write_text("0.png\n")
+    with pytest.raises(UnclearLayout) as caught:
+        list_images(str(tmp_path), IngestOptions())
+    assert caught.value.choices[0].images == "test_list.txt"
 
 
 def test_masks_of_a_few_images_are_no_segmentation():

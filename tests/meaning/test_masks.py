@@ -71,6 +71,13 @@ def test_masks_have_names_of_images(image, mask, image_dir, templates):
         assert len({*found} - {None}) == 1
 
 
+def test_a_folder_called_so_that_holds_everything_says_nothing():
+    paths = _pairs("polyps-SEG/images/{}.jpg", "polyps-SEG/masks/{}.jpg")
+    templates = ("polyps-SEG/images/{key}.*", "polyps-SEG/masks/{key}.jpg")
+    image, mask = "polyps-SEG/images/0.jpg", "polyps-SEG/masks/0.jpg"
+    assert _find([*paths, "readme.txt"]) == Masks(10, mask, image, "polyps-SEG/images", templates)
+
+
 def test_of_several_masks_an_image_those_of_ids_are_chosen():
     kinds = ("color", "instanceIds", "labelIds")
     paths = [
