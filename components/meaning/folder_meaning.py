@@ -215,7 +215,11 @@ def _judge_masks(images: str, tally: Tally, masks: Masks) -> Meaning:
     """Classes beside which a few masks lie; else, what has masks is for segmentation."""
     folders = tally.folders()
     own = {parts: n for parts, n in folders.items() if not any(map(is_mask_folder, parts))}
-    total, pairs = sum(own.values()), Meaning(kind=WITH_MASKS, label_pattern=None, masks=masks)
+    told = (f"{masks.say_others()}, and left out (ingest.leave_out)",) * bool(masks.others)
+    pairs = Meaning(
+        kind=WITH_MASKS, label_pattern=None, masks=masks, leave_out=masks.others, said=told
+    )
+    total = sum(own.values())
     if 2 * masks.count >= total or is_image_folder(masks.image.rpartition("/")[0]):
         return pairs
     try:

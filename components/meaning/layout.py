@@ -59,14 +59,17 @@ def understand(
         return options, _say_unused(tally, options)
     else:
         meaning = find_meaning(images, tally, list_paths)
+    update: dict[str, Any]
     if meaning.masks is not None:
         masks, told = _take_label_map(images, meaning.masks, list_paths)
-        return options.model_copy(update={"masks": masks}), (told,)
+        left_out = tuple(dict.fromkeys((*options.leave_out, *meaning.leave_out)))
+        update = {"masks": masks, "leave_out": left_out}
+        return options.model_copy(update=update), (told, *meaning.said)
     if meaning.kind == IN_FILE_NAMES:
         unlabelled = dataclasses.replace(meaning, label_pattern=None)
         named, none = Choice("the classes there", meaning), Choice("no labels", unlabelled)
         raise UnclearLayout(images, meaning.said[0], (named, none))
-    update: dict[str, Any] = {"label_pattern": meaning.label_pattern}
+    update = {"label_pattern": meaning.label_pattern}
     if meaning.leave_out:
         update["leave_out"] = tuple(dict.fromkeys((*options.leave_out, *meaning.leave_out)))
     if meaning.splits and options.split_pattern is None:
@@ -80,7 +83,7 @@ def _find_splits_alone(
     """The splits of images that have no labels by folders, or masks, as the options say."""
     if options.masks is None and (masks := find_masks(list_paths)):
         raise UserError(explain_masks(images, masks))
-    pattern, splits = find_split_folders(tally.folders())
+    pattern, splits = _find_kept_splits(tally, options)
     said = (f"{say_splits(splits)} are taken as splits",) if splits else ()
     return Meaning(
         kind=NO_CLASSES,
@@ -89,6 +92,13 @@ def _find_splits_alone(
         splits=splits,
         said=said if options.split_pattern is None else (),
     )
+
+
+def _find_kept_splits(tally: Tally, options: IngestOptions) -> tuple[str | None, dict[str, str]]:
+    """As `find_split_folders` finds them in what is not left out."""
+    folders = tally.folders().items()
+    kept = {parts: n for parts, n in folders if not options.is_left_out("/".join((*parts, "")))}
+    return find_split_folders(kept)
 
 
 def _take_label_map(
@@ -148,9 +158,7 @@ def _say_unused(tally: Tally, options: IngestOptions) -> tuple[str, ...]:
     """Whether folders name splits that the options, which say what the labels are, do not use."""
     if options.split_pattern is not None:
         return ()
-    folders = tally.folders().items()
-    kept = {parts: n for parts, n in folders if not options.is_left_out("/".join((*parts, "")))}
-    pattern, splits = find_split_folders(kept)
+    pattern, splits = _find_kept_splits(tally, options)
     if pattern is None:
         return ()
     return (

@@ -7,9 +7,11 @@ import collections
 import dataclasses
 import functools
 import itertools
+import json
 import os
 import posixpath
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from image_pipeline.components.images.by_extras import ENDINGS as EXTRA_ENDINGS
@@ -51,6 +53,7 @@ _IMAGE_SUFFIX = re.compile(r"[-_. ](?:leftimg8bit|image|img|rgb)$")
 _ANY_SUFFIX = re.compile(r"_[A-Za-z]+$")
 _ENOUGH = 0.9  # of the possible masks must have an image: a class may be called "mask"
 _MOST_TRIED = 5  # pairs that templates are made of
+_MOST_OTHERS = 100  # folders without masks, as options name them
 _MOST_SAMPLED = 10_000  # these tell as much as millions, and are held in memory
 
 # An image's key: the path without the folder that may have another name and without the ending; and
@@ -68,6 +71,7 @@ class Masks:
       image: path of its image.
       image_dir: the folder of all images; None if it holds masks too, or there are several.
       templates: of their paths, for `ingest.masks.images` and `.masks`; None if no one pair fits.
+      others: folders of images that are neither, for `ingest.leave_out`.
     """
 
     count: int
@@ -75,6 +79,12 @@ class Masks:
     image: str
     image_dir: str | None
     templates: tuple[str, str] | None = None
+    others: tuple[str, ...] = ()
+
+    def say_others(self) -> str:
+        """That their images are no pairs; nothing if there are none."""
+        shown = ", ".join(self.others[:_MOST_TRIED]) + ", …" * (len(self.others) > _MOST_TRIED)
+        return f"images in {shown} are neither these images nor their masks" * bool(self.others)
 
 
 def find_masks(list_paths: Callable[[], Iterable[str]]) -> Masks | None:
@@ -112,7 +122,15 @@ def find_masks(list_paths: Callable[[], Iterable[str]]) -> Masks | None:
         return None
     paired = {f"{start}{mask}": f"{start}{image}" for mask, image in paired.items()}
     mask = min(paired, key=_rank)
-    return Masks(len(paired), mask, paired[mask], _find_image_dir(paired), _find_templates(paired))
+    templates = _find_templates(paired)
+    return Masks(
+        len(paired),
+        mask,
+        paired[mask],
+        _find_image_dir(paired),
+        templates,
+        _find_others(start, list_paths(), templates) if templates else (),
+    )
 
 
 def _find_start(paths: Iterable[str]) -> str:
@@ -127,6 +145,28 @@ def _find_start(paths: Iterable[str]) -> str:
     return "".join(f"{folder}/" for folder in start or ())
 
 
+def _find_others(start: str, paths: Iterable[str], templates: tuple[str, str]) -> tuple[str, ...]:
+    """The highest folders of images that are neither images with masks nor called masks."""
+    own, others = {""}, set[str]()
+    for path in paths:
+        if not _is_image(path):
+            continue
+        fits = any(match_template(each, path) is not None for each in templates)
+        if fits or not is_called_mask(path[len(start) :]):
+            folders = _with_parents(path.rpartition("/")[0])
+            (own if fits else others).update(folders if fits else folders[-1:])
+    tops = {
+        next((each for each in _with_parents(other) if each not in own), "") for other in others
+    }
+    tops = {f"{top}/" for top in tops if top}
+    return tuple(sorted(tops)) if len(tops) <= _MOST_OTHERS else ()
+
+
+def _with_parents(folder: str) -> list[str]:
+    """A folder and those that it is in, the highest one first."""
+    return list(itertools.accumulate(folder.split("/"), "{}/{}".format))
+
+
 def explain_masks(images_dir: str, masks: Masks, doubt: str = "") -> str:
     """What was found, the rule and what to do; `doubt` is of what the masks show."""
     only = ""
@@ -138,6 +178,9 @@ def explain_masks(images_dir: str, masks: Masks, doubt: str = "") -> str:
     else:
         images, own = masks.templates
         options = f'{{images: "{images}", masks: "{own}"}}'
+    if masks.others:
+        leave_out = shlex.quote(f"ingest.leave_out={json.dumps(masks.others)}")
+        way += f" {leave_out}, for {masks.say_others()}"
     return (
         f"{images_dir!r} holds images and their masks, such as {masks.mask!r} of {masks.image!r}; "
         f"to store each pair, set ingest.masks='{options}'{way}.{f' {doubt}.' * bool(doubt)}{only} "

@@ -273,7 +273,9 @@ def _write_labels(layout: Layout) -> str:
         f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in layout.further.items()
     ]
     if layout.leave_out:
-        lines.append(f"leave_out: {json.dumps(layout.leave_out)}  # folders of no class")
+        lines.append(
+            f"leave_out: {json.dumps(layout.leave_out)}  # folders of no class, or no masks"
+        )
     if layout.video is not None:
         rate = f"{layout.video.frames_per_second:g}"
         lines.append(f"video: {{frames_per_second: {rate}}}  # each is an image; one split a file")

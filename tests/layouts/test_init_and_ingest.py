@@ -3,11 +3,13 @@
 import json
 import pathlib
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
 from image_pipeline.cli import cli
+from tests.drawings import encode_png
 from tests.layouts import test_cub, test_labelme, test_outlines
 from tests.layouts.drawn import HEIGHT, WIDTH, draw_images, write_table
 
@@ -55,6 +57,17 @@ def _cub(folder):
     return test_cub.write_lists(folder)
 
 
+def _unmasked(folder):
+    draw_images(folder / "train", [f"{n}.png" for n in range(20)])
+    draw_images(folder / "test", [f"{n}.png" for n in range(30, 35)])
+    for n in range(20):
+        mask = np.zeros((HEIGHT, WIDTH), np.uint8)
+        mask[0, : n + 1] = 1
+        (folder / "train_masks").mkdir(exist_ok=True)
+        (folder / "train_masks" / f"{n}_mask.png").write_bytes(encode_png(mask))
+    return folder
+
+
 def _two(folder):
     draw_images(folder, ["0.png", "1.png"])
     return folder
@@ -65,6 +78,7 @@ _CASES = {
     _outlines: ("mask_pixels", [[_ALL - 36, 27, 9], [_ALL]] * 12),
     _labelme: ("mask_pixels", [[_ALL], [_ALL - 36, 36]] * 12),
     _elsewhere: ("label", ["a", "b"] * 12),
+    _unmasked: ("mask_pixels", [[_ALL - n, n] for n in range(1, 21)]),
     _two: ("label", ["", ""]),
     _cub: ("label", ["001.bird 0", "002.bird 1"] * 2),
 }

@@ -1,3 +1,6 @@
+import dataclasses
+import re
+
 import pytest
 
 from image_pipeline.components.errors import UserError
@@ -65,7 +68,8 @@ def _pairs(image, mask, count=10):
 def test_masks_have_names_of_images(image, mask, image_dir, templates):
     expected = Masks(10, mask.format(0), image.format(0), image_dir, templates)
     assert _find(_pairs(image, mask)) == expected
-    assert _find([*_pairs(image, mask), "readme.txt", "other/x.jpg"]) == expected
+    found = _find([*_pairs(image, mask), "readme.txt", "other/x.jpg"])
+    assert dataclasses.replace(found, others=()) == expected
     for number in range(10):
         found = map(match_template, templates, (image.format(number), mask.format(number)))
         assert len({*found} - {None}) == 1
@@ -93,6 +97,20 @@ def test_of_several_masks_an_image_those_of_ids_are_chosen():
         "leftImg8bit/{key}_leftImg8bit.*",
         "gtFine/{key}_gtFine_labelIds.png",
     )
+
+
+def test_folders_of_neither_are_named_to_be_left_out():
+    paths = [
+        *_pairs("a/rgb/{}.jpg", "a/GT/{}_mask.png"),
+        *_pairs("b/rgb/{}.jpg", "b/GT/{}_mask.png"),
+    ]
+    paths += ["a/nir/0.tif", "a/depth/far/0.tif", "test/rgb_only/9.jpg", "b/GT/x_color.png"]
+    found = _find([*paths, "a/nir/readme.txt", "b/rgb/10.jpg"])
+    assert found.templates == ("{scene}/rgb/{key}.*", "{scene}/GT/{key}_mask.png")
+    assert found.others == ("a/depth/", "a/nir/", "test/")
+    named = '\'ingest.leave_out=["a/depth/", "a/nir/", "test/"]\', for images in a/depth/, a/nir/, '
+    with pytest.raises(UserError, match=re.escape(named)):
+        _check(IngestOptions(), paths)
 
 
 @pytest.mark.parametrize(
