@@ -98,13 +98,19 @@ def compile_pipeline(
       The job, JSON's way: its `pipelineSpec` is the pipeline.
 
     Raises:
-      UserError: if the file's ending is none of these, or it cannot be written; if the engine does
-        not know the root's store; if `spans.window`
+      UserError: if the file's ending is none of these, or it cannot be written; if training is on
+        several machines; if the engine does not know the root's store; if `spans.window`
         is set, since engines have no resolver of spans; if the engine cannot express one of the
         steps' options (`kubeflow:`); or if Beam's workers could not write a step's outputs.
     """
     if not output_path.endswith((".json", ".yaml", ".yml")):
         raise UserError(f"The output must end in .yaml, .yml or .json, got {output_path!r}.")
+    if config.training.strategy == "multi_worker":
+        raise UserError(
+            "training.strategy=multi_worker trains in processes that are started on each machine, "
+            "but a step of a pipeline is one; start kubeflow/tfjob.yaml behind a pipeline that "
+            "ends with ImageTransform, or set training.strategy=mirrored."
+        )
     is_vertex = output_path.endswith(".json")
     _check_root(pipeline_root, is_vertex=is_vertex)
 

@@ -325,3 +325,8 @@ def test_the_steps_options_change_nothing_that_a_step_does(compiled):
     before, after = (compiled(*each)[1]["pipelineSpec"] for each in [(), (STEPS,)])
     for step in EXPECTED_STEPS:
         assert constants(before, step) == constants(after, step)
+
+
+def test_one_step_does_not_train_on_several_machines(compiled):
+    with pytest.raises(UserError, match=r"but a step of a pipeline is one; start kubeflow/tfjob"):
+        compiled("training.strategy=multi_worker")
