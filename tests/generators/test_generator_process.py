@@ -205,7 +205,8 @@ def test_a_generator_that_hangs_ends_by_the_timeout():
         yield 1
         threading.Event().wait()
 
-    with pytest.raises(UserError, match="item 1 of shard 0 of it was not yielded within"):
+    # The process may need all of that time to start, on a machine that is busy.
+    with pytest.raises(UserError, match="item [01] of shard 0 of it was not yielded within"):
         list(_run(make, 1, timeout_s=3))
     assert _children() == []
 
