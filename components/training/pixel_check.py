@@ -74,11 +74,16 @@ def notice_pixels(
     told = []
     first = list(itertools.takewhile(_keeps_places, _list_layers(model)))
     scaling = next((each for each in first if isinstance(each, _Scaling)), None)
-    if scaling is not None and (problem := _explain_scaling(scaling, images)):
+    if scaling is None:
+        changer, problem = "the model", _explain_change(model, images)
+    else:
+        changer = f"the model's layer {scaling.name!r}"
+        problem = _explain_scaling(scaling, images)
+    if problem:
         told.append(
-            f"the model's layer {scaling.name!r} {problem}, but {given_by} gives values from "
-            f"{images.min():.3g} to {images.max():.3g}; set "
-            "transform.preprocessing_fn=keep_levels, or leave the layer out"
+            f"{changer} {problem}, but {given_by} gives values from {images.min():.3g} to "
+            f"{images.max():.3g}; set transform.preprocessing_fn=keep_levels, or leave "
+            f"{'that' if scaling is None else 'the layer'} out"
         )
     for name, wanted in _find_backbones(model):
         differs = _compare(normalize, view, wanted)
@@ -124,7 +129,54 @@ def _list_layers(model: keras.Model) -> Iterator[Any]:
 
 def _keeps_places(layer: Any) -> bool:
     """Whether it may stand before the first layer that looks at pixels' neighbours, or learns."""
-    return isinstance(layer, _Scaling) or not getattr(layer, "trainable_variables", ())
+    return isinstance(layer, _Scaling) or not getattr(layer, "weights", ())
+
+
+def _explain_change(model: keras.Model, images: np.ndarray) -> str | None:
+    """What a model does to images before its first layer with weights, if it takes them for levels.
+
+    It may do so in its `call`, or in operations, as `keras.applications.….preprocess_input`.
+    """
+    if np.ptp(images) >= _LEVELS or (seen := _see_first(model, images)) is None:
+        return None
+    times = _spread(seen) / max(_spread(images), 1e-6)
+    moved = float(seen.mean() - images.mean())
+    if 0 < times * _LEVELS < 1:
+        return f"scales grey levels, 0 to 255, by about {times:.3g}"
+    if abs(moved) > _LEVELS and times < 2:
+        return f"moves grey levels, 0 to 255, by about {moved:.3g}"
+    return None
+
+
+def _spread(images: np.ndarray) -> float:
+    return float(images.std(axis=(0, 1, 2)).mean())
+
+
+def _see_first(model: keras.Model, images: np.ndarray) -> np.ndarray | None:
+    """What the first layer that has weights gets of images; None if it gets no images."""
+    seen: list[Any] = []
+    layers = [each for each in model._flatten_layers() if each.weights and not each._layers]
+    for layer in layers:
+        vars(layer)["call"] = _spy(layer.call, seen)
+    try:
+        model(images, training=False)
+    finally:
+        for layer in layers:
+            del vars(layer)["call"]
+    first = next(iter(seen), None)
+    if not tf.is_tensor(first) or tf.is_symbolic_tensor(first) or first.shape.rank != images.ndim:
+        return None
+    return tf.cast(first, tf.float32).numpy()
+
+
+def _spy(call: Callable[..., Any], seen: list[Any]) -> Callable[..., Any]:
+    """A layer's `call` that also keeps what it gets."""
+
+    def look(*given: Any, **options: Any) -> Any:
+        seen.extend(given[:1])
+        return call(*given, **options)
+
+    return look
 
 
 def _explain_scaling(layer: keras.Layer, images: np.ndarray) -> str | None:
@@ -137,6 +189,8 @@ def _explain_scaling(layer: keras.Layer, images: np.ndarray) -> str | None:
         return None
     if not layer.built or np.ndim(layer.variance) == 0:
         return None
+    if not np.any(layer.mean) and np.all(np.asarray(layer.variance) == 1):
+        return None  # It has not been adapted, and changes nothing.
     spread = np.sqrt(np.maximum(np.asarray(layer.variance), 1e-12))
     given = np.maximum(images.std(axis=(0, 1, 2)), 1e-6)
     times = float(np.max(np.maximum(spread / given, given / spread)))
@@ -147,12 +201,14 @@ def _explain_scaling(layer: keras.Layer, images: np.ndarray) -> str | None:
 
 def _find_backbones(model: keras.Model) -> Iterator[tuple[str, Pixels]]:
     """A network of `keras.applications` that has been trained and gets the graph's pixels as is."""
+    if name := _name_backbone(model.name):
+        if _was_trained(model):
+            yield name, BACKBONES[name]
+        return
     own = getattr(model, "operations", None) or model.layers
     first = next(itertools.dropwhile(_changes_no_pixel, own), None)
-    for each in (model, first):
-        name = _name_backbone(each.name) if isinstance(each, keras.Model) else None
-        if name and _was_trained(each):
-            yield name, BACKBONES[name]
+    if isinstance(first, keras.Model):
+        yield from _find_backbones(first)
 
 
 def _changes_no_pixel(layer: Any) -> bool:

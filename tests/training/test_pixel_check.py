@@ -1,6 +1,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.training.pixel_check import (
@@ -77,6 +78,75 @@ class Own(keras.Model):
         return self.rest(self.first(images))
 
 
+class Divides(keras.Model):
+    """A network that scales its images in its own `call`."""
+
+    def __init__(self):
+        super().__init__()
+        self.rest = make_network()
+        self(np.zeros([1, 8, 8, 3], np.float32))
+
+    def call(self, images):
+        return self.rest(images / 255)
+
+
+@pytest.mark.parametrize(
+    ("make", "does"),
+    [
+        (lambda: make_network(keras.layers.Lambda(lambda images: images / 255)), "scales"),
+        (lambda: make_scaled(lambda images: images / 127.5 - 1), "scales"),
+        (lambda: make_scaled(keras.applications.mobilenet_v2.preprocess_input), "scales"),
+        (lambda: make_scaled(keras.applications.resnet50.preprocess_input), "moves"),
+        (Divides, "scales"),
+    ],
+    ids=["lambda", "operations", "divides", "moves", "call"],
+)
+def test_a_network_that_scales_by_no_layer_of_its_own_is_told_likewise(graph, make, does):
+    name, folder = graph
+    told = notice_graph(make(), folder, VIEW)
+    if name in ("keep_levels", "caffe"):
+        assert told == []
+        return
+    (one,) = told
+    assert one.startswith(f"the model {does} grey levels, 0 to 255, by about ")
+    assert one.endswith("; set transform.preprocessing_fn=keep_levels, or leave that out")
+
+
+@pytest.mark.parametrize(
+    "scale",
+    [lambda images: images * 2 - 1, lambda images: (images + 1) * 127.5, lambda images: -images],
+)
+def test_a_network_that_changes_its_images_little_or_back_to_levels_is_not_told(graph, scale):
+    assert notice_graph(make_scaled(scale), graph[1], VIEW) == []
+
+
+def test_a_frozen_layer_has_learned_too():
+    network = make_network(keras.layers.Conv2D(3, 1), keras.layers.Rescaling(1 / 255))
+    network.trainable = False
+    assert notice_graph(network, graphs.shared_graph_dir(), VIEW) == []
+
+
+def test_a_network_whose_call_is_a_graph_of_its_own_is_left_alone():
+    class Compiled(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.rest = make_network()
+
+        @tf.function
+        def call(self, images):
+            return self.rest(images / 255)
+
+    network = Compiled()
+    network(np.zeros([1, 8, 8, 3], np.float32))
+    assert notice_graph(network, graphs.shared_graph_dir(), VIEW) == []
+    assert network(np.zeros([1, 8, 8, 3], np.float32)).shape == (1, 2)
+
+
+def make_scaled(scale):
+    images = keras.Input((8, 8, 3))
+    return keras.Model(images, make_network()(scale(images)))
+
+
 def normalization(mean, deviation):
     return keras.layers.Normalization(mean=[mean] * 3, variance=[deviation**2] * 3, name="own")
 
@@ -142,6 +212,7 @@ def test_weights_that_were_trained_with_other_pixels_are_told(graph):
 def test_nothing_is_said_of_weights_that_were_not_trained_or_of_pixels_that_are_not_known():
     folder = graphs.shared_graph_dir()
     assert notice_graph(make_trained("resnet50"), folder, VIEW)
+    assert notice_graph(keras.Sequential([make_trained("resnet50")]), folder, VIEW)
     assert notice_graph(make_trained("resnet50", before=[keras.layers.RandomFlip()]), folder, VIEW)
     assert not notice_graph(make_trained("resnet50", bias=0), folder, VIEW)
     assert not notice_graph(make_trained("resnet5"), folder, VIEW)
