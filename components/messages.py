@@ -20,6 +20,7 @@ _ARGUMENTS = re.compile(r"^\s*(?:Call a|A)rguments received by ", re.MULTILINE)
 _NODE = re.compile(r"\s*(?:\[\[.*?\]\]|\[Op:[^\]]*\]).*$")
 # What TensorFlow begins messages with when an op is called by itself.
 _CALLER = re.compile(r"\{\{function_node [^}]*\}\} ?")
+_BOLD = re.compile(r"\x1b\[[\d;]*m")  # Keras's messages have colours for terminals.
 # "(0) INVALID_ARGUMENT: message", where several nodes failed.
 _FIRST_NODE = re.compile(r"root error\(s\) found\.\s*^\s*\(0\)\s+(?:[A-Z_]+: +)?(.*)", re.MULTILINE)
 
@@ -71,7 +72,7 @@ def find_line(message: str) -> str:
     arguments and names of nodes; the message is the last line between them. Where several nodes
     failed, it is that of the first, which TensorFlow numbers 0.
     """
-    message = _CALLER.sub("", message)
+    message = _BOLD.sub("", _CALLER.sub("", message))
     if first := _FIRST_NODE.search(message):
         return first[1].strip()
     lines = [line.strip() for line in _ARGUMENTS.split(message)[0].splitlines() if line.strip()]

@@ -9,6 +9,7 @@ and TensorFlow are imported by the functions that need them.
 import contextlib
 import functools
 import logging
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -25,13 +26,17 @@ _LOG = logging.getLogger(__name__)
 
 
 def _explained(function: Function) -> Function:
-    """Raises a `UserError` alone, without Beam's tracebacks; names what the machine lacks."""
+    """Raises a `UserError` alone, without Beam's tracebacks; names what the machine lacks.
+
+    Paths may be `pathlib.Path`s, by themselves or in lists.
+    """
 
     @functools.wraps(function)
     def explained(*arguments: Any, **options: Any) -> Any:
         try:
             with _unlogged(), guard_imports():
-                return function(*arguments, **options)
+                named = {name: _as_text(value) for name, value in options.items()}
+                return function(*map(_as_text, arguments), **named)
         except UserError as error:
             raise UserError(str(error)) from None
         except Exception as error:
@@ -40,6 +45,12 @@ def _explained(function: Function) -> Function:
             raise
 
     return explained  # type: ignore[return-value]
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, list | tuple) and any(isinstance(each, os.PathLike) for each in value):
+        return [_as_text(each) for each in value]
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
 @contextlib.contextmanager
@@ -206,6 +217,7 @@ def input_fn(
     )
 
 
+@_explained
 def random_access(
     data_dir: str,
     split: str = "train",
@@ -240,6 +252,7 @@ def random_access(
     )
 
 
+@_explained
 def write_tfds_metadata(data_dir: str, name: str = "images", version: str = "1.0.0") -> list[str]:
     """Writes what TensorFlow Datasets needs beside the shards: `tfds.builder_from_directory`.
 
@@ -374,6 +387,7 @@ def export_model(model: Any, graph_dir: str, folder: str) -> None:
     export_trained(model, graph_dir, folder)
 
 
+@_explained
 def steps_per_epoch(
     data_dir: str,
     split: str = "train",
@@ -403,6 +417,7 @@ def steps_per_epoch(
     return count_steps(files, feeding, mode or _default_mode(split))  # type: ignore[arg-type]
 
 
+@_explained
 def read_score(run_dir: str) -> float:
     """The one figure that a run's model is judged by: what a search for better options needs.
 

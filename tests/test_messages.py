@@ -49,8 +49,12 @@ def test_what_is_shown_of_data_is_short_and_spells_out_no_bytes():
             "image file format. [Op:DecodeImage] name: ",
             "Unknown image file format.",
         ),
+        (
+            "\x1b[1mInput 0 is not compatible\x1b[0m\n\nArguments received by D",
+            "Input 0 is not compatible",
+        ),
     ],
-    ids=["plain", "empty", "keras", "tensorflow", "several nodes", "an op by itself"],
+    ids=["plain", "empty", "keras", "tensorflow", "several nodes", "an op by itself", "colours"],
 )
 def test_of_a_long_message_the_line_is_shown_that_says_what_is_wrong(message, told):
     assert find_line(message) == told

@@ -190,10 +190,11 @@ class _Check:
         takes = f"images {size} and gives {task.kind} {task.describe_shape(view)}"
         if name is None:
             self._subject, self._model, self._given = "The model", "The model", "is"
-            self._wanted = f"It must be a keras.Model that takes {takes}"
+            self._wanted, self._when = f"It must be a keras.Model that takes {takes}", ""
         else:
             self._subject, self._given = f"training.model={name}", "returned"
             self._model = f"{self._subject} returned a model that"
+            self._when = " before it is trained"
             self._wanted = (
                 "build_model(input_shape, num_classes, options) must return one compiled "
                 f"keras.Model that takes {takes}"
@@ -235,7 +236,7 @@ class _Check:
                 "classes; give its last layer num_classes values"
             )
         if not all(np.isfinite(_as_floats(each)).all() for each in tf.nest.flatten(outputs)):
-            self._refuse_model("gives NaN or infinity before it is trained")
+            self._refuse_model(f"gives NaN or infinity{self._when}")
 
     def weights(self, model: keras.Model) -> None:
         """Checks that weights are finite: neither a checkpoint nor the export accepts others."""

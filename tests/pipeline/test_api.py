@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tfx import v1 as tfx
 
-from image_pipeline.api import analyze, ingest, input_fn, steps_per_epoch
+from image_pipeline.api import analyze, ingest, input_fn, random_access, steps_per_epoch
 from image_pipeline.components import progress
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.errors import UserError
@@ -45,6 +45,16 @@ def folder(tmp_path_factory):
     found = analyze(str(folder / "data"), str(folder / "graph"), config=config)
     (folder / "summaries.json").write_text(json.dumps([made, found]))
     return folder
+
+
+def test_paths_may_be_objects(folder, tmp_path):
+    config = folder / "config.yaml"
+    made = ingest(folder / "images", tmp_path / "data", config=config)
+    assert made["written"] == json.loads((folder / "summaries.json").read_text())[0]["written"]
+    analyze(tmp_path / "data", graph_dir=tmp_path / "graph", config=config)
+    batches = input_fn(tmp_path / "data", "train", tmp_path / "graph", config=config)
+    assert len(batches) == steps_per_epoch(tmp_path / "data", config=config)
+    assert len(random_access(tmp_path / "data")) > 0
 
 
 @pytest.fixture(scope="module")

@@ -40,11 +40,15 @@ def folder(tmp_path_factory):
     assert code.count(EXPORT) == 1
     code = code.replace(EXPORT, f'{EXPORT}\n    model.save("network.keras")')
     (folder / "my_pipeline.py").write_text(code)
+    run(folder)
+    return folder
+
+
+def run(folder):
     done = subprocess.run(
         [*warm.python(), "my_pipeline.py"], cwd=folder, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    return folder
 
 
 def find(folder, pattern):
@@ -95,3 +99,12 @@ def test_the_exported_model_answers_as_the_network_was_fed(folder):
     classes = input_fn(data, "eval").class_names
     labels = [classes[number] for number in due.argmax(axis=1)]
     assert [each.decode() for each in answers["label"].numpy()] == labels
+
+
+def test_an_edited_run_fn_trains_again_and_all_before_it_is_kept(folder):
+    code = (folder / "my_pipeline.py").read_text()
+    assert code.count("epochs=4") == 1
+    (folder / "my_pipeline.py").write_text(code.replace("epochs=4", "epochs=1"))
+    run(folder)
+    assert len(list(folder.glob("my_run/Trainer/model/*"))) == 2
+    assert find(folder, "ImageTransform/transform_graph/*")

@@ -114,6 +114,16 @@ def test_a_model_that_does_not_fit_its_graph_is_not_exported(tmp_path):
     assert not (tmp_path / "no").exists()
 
 
+def test_a_trained_model_of_nan_is_told_without_a_word_of_training(tmp_path):
+    graph_dir = str(tmp_path / "graph")
+    shutil.copytree(graphs.shared_graph_dir(), graph_dir)
+    graphs.write_analysis(graph_dir)
+    model = build_linear_model((8, 8, 3), 2, TrainingOptions())
+    model.set_weights([np.full_like(each, np.nan) for each in model.get_weights()])
+    with pytest.raises(UserError, match=r"^The model gives NaN or infinity\. It must be"):
+        image_pipeline.export_model(model, graph_dir, str(tmp_path / "no"))
+
+
 @pytest.fixture(scope="module")
 def signatures(export_dir):
     loaded = tf.saved_model.load(export_dir)
