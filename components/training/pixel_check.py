@@ -163,10 +163,10 @@ def _see_first(model: keras.Model, images: np.ndarray) -> np.ndarray | None:
     finally:
         for layer in layers:
             del vars(layer)["call"]
-    first = next(iter(seen), None)
-    if not tf.is_tensor(first) or tf.is_symbolic_tensor(first) or first.shape.rank != images.ndim:
-        return None
-    return tf.cast(first, tf.float32).numpy()
+    for first in seen[:1]:
+        if tf.is_tensor(first) and not tf.is_symbolic_tensor(first) and len(first.shape) == 4:
+            return tf.cast(first, tf.float32).numpy()
+    return None
 
 
 def _spy(call: Callable[..., Any], seen: list[Any]) -> Callable[..., Any]:
