@@ -75,19 +75,22 @@ def check_classes(classes: Collection[str], are_tags: bool) -> None:
         )
 
 
-def find_slips(counts: Mapping[str, int], are_folders: bool = False) -> Iterator[str]:
+def find_slips(
+    counts: Mapping[str, int], are_folders: bool = False, are_tags: bool = False
+) -> Iterator[str]:
     """What is likely a slip in the names of classes, a sentence each.
 
     Args:
       counts: images of each class; 0 where that is not known. "" is no class.
       are_folders: whether they are called as folders are: a table's may be vehicles.
+      are_tags: whether they are tags, of which none can be left out.
     """
     counts = {name: count for name, count in counts.items() if name}
     yield from _find_alike(counts)
     if rare := sorted(name for name in counts if counts[name] == 1):
         shown = ", ".join(map(repr, rare[:_MOST_SHOWN])) + ", …" * (len(rare) > _MOST_SHOWN)
         is_one = "1 class has" if len(rare) == 1 else f"{len(rare):,} classes have"
-        way = "; ingest.labels={min_images: 2} leaves it out"
+        way = "; ingest.labels={min_images: 2} leaves it out" * (not are_tags)
         yield f"{is_one} a single image: {shown}; it is in one split alone{way}"
     if are_folders and (strange := sorted(n for n in counts if n.strip().lower() in _NO_CLASS)):
         shown = ", ".join(map(repr, strange))

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from image_pipeline.components.function_version import images_version
 from image_pipeline.components.generators.generator import SHARDS_AT_ONCE
 from image_pipeline.components.labels.class_names import check_classes, find_slips
+from image_pipeline.components.labels.kinds import CLASSES
+from image_pipeline.components.labels.tag_cells import find_joined
 from image_pipeline.components.meaning.bits import find_lost_bits, find_windowless
 from image_pipeline.components.meaning.counted_folders import Tally
 from image_pipeline.components.meaning.layout import understand
@@ -119,12 +121,17 @@ def list_images(images: str, options: IngestOptions) -> Listing:
         version = images_version(images)  # Of code that makes images, or reads them.
         columns += (version,) * bool(version)
         listing.fingerprint = fingerprint_refs(_count(listing), columns)
-        check_classes(listing.classes, listing.options.further_types.get("label") == "strings")
+        are_tags = listing.options.further_types.get("label") == "strings"
+        check_classes(listing.classes, are_tags)
         listing.options = leave_out_rare(listing.options, listing.classes)
         boxes = listing.options.boxes
         of_boxes = dict.fromkeys(boxes.classes, 0) if boxes and boxes.classes else None
         by_path = "label" not in listing.options.columns and not of_boxes
-        for sentence in find_slips(of_boxes or listing.classes, are_folders=by_path):
+        label = listing.options.columns.get("label")
+        if label is not None and listing.options.label_kind is CLASSES:
+            for sentence in find_joined(listing.classes, label):
+                noticed(sentence)
+        for sentence in find_slips(of_boxes or listing.classes, by_path, are_tags):
             noticed(sentence)
         if kind.lists_images and not version:  # Else reading them runs a person's code.
             for find in (find_lost_bits, find_windowless):

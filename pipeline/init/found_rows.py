@@ -27,7 +27,7 @@ def found_rows(layout: Layout, sizes: Sizes, copies: float | None) -> list[tuple
     height, width, channels = guess_view(sizes, kind == "boxes")
     rows = [("layout", layout.kind), *(("taken as", sentence) for sentence in layout.said)]
     if kind in ("classes", "tags") and layout.columns:  # Of a folder, its listing says so.
-        slips = find_slips(layout.classes, are_folders=layout.label_pattern is not None)
+        slips = find_slips(layout.classes, layout.label_pattern is not None, kind == "tags")
         rows += [("look at", sentence) for sentence in slips]
     known = "" if layout.generator is None else "; how many there are is known when it has run"
     rows.append(("images" if layout.video is None else "videos", f"{layout.images:,}{known}"))

@@ -9,6 +9,7 @@ from image_pipeline.components.dataset.record import order_names
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators.generator import open_generator
 from image_pipeline.components.labels.kinds import BOXES
+from image_pipeline.components.labels.tag_cells import COLUMNS, find_separator
 from image_pipeline.components.meaning.complete_options import complete_options
 from image_pipeline.components.meaning.folder_meaning import choose_eval
 from image_pipeline.components.meaning.open_source import no_usable_row, open_complete
@@ -20,10 +21,8 @@ from image_pipeline.components.sources.folder import OUTSIDE
 from image_pipeline.components.sources.references import Annotations, ImageRef, Source
 from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.init.layout import Layout
-from image_pipeline.init.tag_cells import find_separator
 
 _ORDER = {"train": 0, "eval": 1, "test": 2}
-_TAGS = ("tags", "keywords")  # what people call a column of tags
 
 
 @dataclasses.dataclass
@@ -159,15 +158,16 @@ def _read_rows(table: str, options: IngestOptions, before: _Rows | None = None) 
 def _try_tags(table: str, rows: _Rows) -> _Rows:
     """The rows read with tags as labels, if cells of text hold several names each."""
     options, columns = rows.options, rows.options.columns
-    named = next((name for name in columns if name in _TAGS), None)
+    named = next((name for name in columns if name in COLUMNS), None)
     if "label" not in columns and named and options.column_types[named] == "string":
         given = options.model_copy(update={"columns": {"label": columns[named]}})
         given = given.model_copy(update={"column_types": {}})
         rows = _read_rows(table, given, rows)
-    separator = find_separator(rows.names) if "label" not in rows.options.further_types else None
-    if separator is None or "label" not in rows.options.columns or rows.options.label_kind is BOXES:
+    label, are_tags = rows.options.columns.get("label"), "label" in rows.options.further_types
+    separator = None if label is None or are_tags else find_separator(rows.names, label)
+    if separator is None or rows.options.label_kind is BOXES:
         return rows
-    columns = {"label": rows.options.columns["label"]}
+    columns = {"label": label}
     update = {"columns": columns, "column_types": {}, "tag_separator": separator}
     return _read_rows(table, rows.options.model_copy(update=update), rows)
 

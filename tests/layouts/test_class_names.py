@@ -89,6 +89,21 @@ def test_classes_tags_and_boxes_of_tables_are_named_at_one_place(tmp_path):
     assert [box.name for box in found] == ["dog", "cat", "cat"]
 
 
+def test_classes_that_are_several_joined_are_told_with_the_option_that_makes_them_tags(tmp_path):
+    draw_images(tmp_path, [f"{n}.png" for n in range(4)])
+    cells = ["hernia|mass", "mass", "hernia", "none"]
+    rows = [["path", "label"], *([f"{n}.png", cell] for n, cell in enumerate(cells))]
+    table = write_table(tmp_path / "t.csv", rows)
+    assert understand(table).noticed[0] == (
+        "classes of 'label' are names joined, as 'hernia|mass'; "
+        "'ingest.tag_separator=\"|\"' makes these tags"
+    )
+    tagged = understand(table, tag_separator="|")
+    assert find_tags(next(tagged.refs()), tagged.options) == ["hernia", "mass"]
+    (single,) = tagged.noticed
+    assert single == "1 class has a single image: 'none'; it is in one split alone"
+
+
 def test_options_of_labels_that_are_not_set_are_not_stored():
     assert "labels" not in IngestOptions().stored_form()
     assert "labels" not in json.loads(IngestOptions().to_json())

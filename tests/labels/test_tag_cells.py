@@ -1,6 +1,6 @@
 import pytest
 
-from image_pipeline.init.tag_cells import find_separator
+from image_pipeline.components.labels.tag_cells import find_separator
 
 pytestmark = pytest.mark.unit
 
@@ -21,3 +21,10 @@ pytestmark = pytest.mark.unit
 )
 def test_what_stands_between_tags(cells, separator):
     assert find_separator(dict.fromkeys(cells, 3)) == separator
+
+
+def test_blanks_are_between_tags_where_the_column_is_called_so():
+    cells = {"haze primary": 2, "clear primary water": 3, "clear water": 1}
+    assert find_separator(cells) is None
+    assert find_separator(cells, "Tags") == " "
+    assert find_separator({"a b;c": 1, "c;a b": 2}, "tags") == ";"
