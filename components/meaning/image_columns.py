@@ -20,6 +20,7 @@ from image_pipeline.components.tables.column_names import usual_columns
 from image_pipeline.components.tables.rows_once import TableRows
 
 MOST_FOLDERS = 100  # of a table's folder, in which they may be
+_LEAST_LETTERS = 4  # of an identifier; a shorter one may be any number
 _ENOUGH = 0.9  # of the rows that are looked at
 _IDENTIFIERS = (
     *("filepaths", "filenames", "fname", "paths", "files", "images", "relativepath", "fullpath"),
@@ -33,14 +34,10 @@ _IMAGE_WORDS = {"images", "image", "imgs", "img", "photos", "pictures", "jpegima
 def find_images(path: str, options: IngestOptions, rows: TableRows, first: Row) -> IngestOptions:
     """The column of images, the folder that they are in, and the ending that their names lack."""
     usual = usual_columns(list(first.cells), options.columns)
-    image = usual.get("image") or _find_identifier(rows, first)
+    image = usual.get("image") or _find_identifier(rows, first) or _find_naming(path, rows, first)
     if image is None or options.path_ending or options.path_prefix or not files.is_local(path):
         return options
-    named = [
-        (str(row.cells.get(image) or "").strip().replace("\\", "/"), rows.tables[number][1] or "")
-        for number, row in first_rows(rows)
-    ]
-    named = [each for each in named if each[0]]
+    named = _list_named(rows, image)
     if not named or SPLIT in (options.root_dir or ""):
         return options
     near = _folders_near(path)
@@ -95,6 +92,28 @@ def _find_identifier(rows: TableRows, first: Row) -> str | None:
         if sum(_is_image_name(cells.get(name)) for cells in seen) >= _ENOUGH * len(seen)
     ]
     return of_images[0] if len(of_images) == 1 else None
+
+
+def _find_naming(path: str, rows: TableRows, first: Row) -> str | None:
+    """The first column, whatever it is called, of identifiers that are called as files near are."""
+    if not files.is_local(path):
+        return None
+    folder, roots = kind_of(path).folder(path), ["", *_folders_near(path)]
+    for column in first.cells:
+        named = _list_named(rows, column)
+        identifiers = {name for name, _ in named if len(name) >= _LEAST_LETTERS}
+        if 2 * len(identifiers) > len(named) and _find_files(folder, roots, named):
+            return column
+    return None
+
+
+def _list_named(rows: TableRows, column: str) -> list[tuple[str, str]]:
+    """What the first rows have in a column, with slashes, each with its table's split."""
+    named = (
+        (str(row.cells.get(column) or "").strip().replace("\\", "/"), rows.tables[number][1] or "")
+        for number, row in first_rows(rows)
+    )
+    return [each for each in named if each[0]]
 
 
 def _is_image_name(cell: Any) -> bool:

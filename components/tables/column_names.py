@@ -48,6 +48,7 @@ _DESCRIBED = {
     *(record.LABEL_ID, record.MASK_FORMAT),
 }
 BOXES = ("boxes", "bboxes", "objects", "annotations", BOX_COLUMN)
+_MOST_SHOWN = 20  # columns, in messages: a table of pixels has hundreds
 # Names that the index and batches have.
 _TAKEN = frozenset(
     (
@@ -130,9 +131,11 @@ def name_columns(
     kept = {*others, *columns.values()}
     found = [column for column in found if column in kept]
     if "image" not in columns:
+        shown = ", ".join(found[:_MOST_SHOWN])
+        shown += f" and {len(found) - _MOST_SHOWN:,} more" * (len(found) > _MOST_SHOWN)
         raise UserError(
             f"No column of {path!r} is called as paths are; name it by ingest.columns="
-            f"{{image: …}}. Columns: {', '.join(found)}.{misfit and f' {misfit}.'}"
+            f"{{image: …}}. Columns: {shown}.{misfit and f' {misfit}.'}"
         )
     return _add_further(columns, found, given)
 

@@ -438,3 +438,23 @@ def test_names_of_images_in_several_folders_are_refused_with_these(tmp_path, end
         understand(table)
     rows[1:] = [[f"part_{n % 2}/a{n}.png", n % 2] for n in range(6)]
     assert understand(write_table(tmp_path / "t.csv", rows)).classes == {"0": 3, "1": 3}
+
+
+def test_a_column_of_files_names_is_the_images_whatever_it_is_called(tmp_path):
+    draw_images(tmp_path / "scans", [f"p{n:04}.png" for n in range(8)])
+    rows = [["visit", "patient", "target"], *([n, f"p{n:04}", n % 2] for n in range(8))]
+    found = understand(write_table(tmp_path / "labels.csv", rows))
+    assert labels_of(found) == {f"p{n:04}.png": str(n % 2) for n in range(8)}
+
+
+def test_numbers_that_come_again_name_no_images(tmp_path):
+    draw_images(tmp_path, [f"{n:04}.png" for n in range(3)])
+    rows = [["grade", "target"], *([f"{n % 3:04}", n % 2] for n in range(8))]
+    with pytest.raises(UserError, match=r"No column of .* Columns: grade, target\.$"):
+        understand(write_table(tmp_path / "labels.csv", rows))
+
+
+def test_of_hundreds_of_columns_the_first_are_shown(tmp_path):
+    rows = [["label", *(f"pixel{n}" for n in range(64))], [1, *range(64)], [0, *range(64)]]
+    with pytest.raises(UserError, match=r"pixel17, pixel18 and 45 more\."):
+        understand(write_table(tmp_path / "train.csv", rows))
