@@ -148,6 +148,12 @@ def _explain_change(model: keras.Model, images: np.ndarray) -> str | None:
     return None
 
 
+def _take_centre(images: np.ndarray) -> np.ndarray:
+    """Half of the height and width, without what a network has padded images with."""
+    top, left = images.shape[1] // 4, images.shape[2] // 4
+    return images[:, top : images.shape[1] - top, left : images.shape[2] - left]
+
+
 def _spread(images: np.ndarray) -> float:
     return float(images.std(axis=(0, 1, 2)).mean())
 
@@ -165,7 +171,7 @@ def _see_first(model: keras.Model, images: np.ndarray) -> np.ndarray | None:
             del vars(layer)["call"]
     for first in seen[:1]:
         if tf.is_tensor(first) and not tf.is_symbolic_tensor(first) and len(first.shape) == 4:
-            return tf.cast(first, tf.float32).numpy()
+            return _take_centre(tf.cast(first, tf.float32).numpy())
     return None
 
 

@@ -97,9 +97,11 @@ class Divides(keras.Model):
         (lambda: make_scaled(lambda images: images / 127.5 - 1), "scales"),
         (lambda: make_scaled(keras.applications.mobilenet_v2.preprocess_input), "scales"),
         (lambda: make_scaled(keras.applications.resnet50.preprocess_input), "moves"),
+        (lambda: make_scaled(pad(keras.applications.resnet50.preprocess_input)), "moves"),
+        (lambda: make_scaled(pad(keras.applications.densenet.preprocess_input)), "scales"),
         (Divides, "scales"),
     ],
-    ids=["lambda", "operations", "divides", "moves", "call"],
+    ids=["lambda", "operations", "divides", "moves", "padded", "padded shares", "call"],
 )
 def test_a_network_that_scales_by_no_layer_of_its_own_is_told_likewise(graph, make, does):
     name, folder = graph
@@ -142,9 +144,14 @@ def test_a_network_whose_call_is_a_graph_of_its_own_is_left_alone():
     assert network(np.zeros([1, 8, 8, 3], np.float32)).shape == (1, 2)
 
 
+def pad(scale):
+    return lambda images: keras.layers.ZeroPadding2D(3)(scale(images))
+
+
 def make_scaled(scale):
     images = keras.Input((8, 8, 3))
-    return keras.Model(images, make_network()(scale(images)))
+    seen = keras.layers.Conv2D(2, 3)(scale(images))
+    return keras.Model(images, keras.layers.Dense(2)(keras.layers.GlobalAveragePooling2D()(seen)))
 
 
 def normalization(mean, deviation):
