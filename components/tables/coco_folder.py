@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.labels.box_cells import BOXES
 from image_pipeline.components.sources.file_names import split_in_path
 from image_pipeline.components.sources.folder import find_cased
 from image_pipeline.components.sources.rows import Row
@@ -97,7 +98,7 @@ def read_files(
     Raises:
       UserError: if several files may be of the same images.
     """
-    number, splits, are_masks = 0, [], False
+    number, splits, are_masks, are_boxes = 0, [], False, False
     _check_one_each(form, folder, found)
     for below, name in found:
         split = _split_of(below, name)
@@ -112,9 +113,10 @@ def read_files(
             if isinstance(path := cells.get("file_name"), str) and path:
                 cells["file_name"] = os.path.abspath(os.path.join(place, path.replace("\\", "/")))
             splits.append(split)
+            are_boxes |= BOXES in cells
             are_masks |= not cells.keys().isdisjoint(("mask", COLUMN))
             yield Row(number, cells | ({"split": split} if split else {}))
-    what = "masks" if are_masks else "boxes"
+    what = "masks" if are_masks else "boxes" if are_boxes else "classes"
     understood(f"{form} files: {what} of all of them{say_splits(splits)}")
 
 

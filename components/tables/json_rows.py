@@ -163,11 +163,7 @@ def read_coco(
     ):
         return _refer_to_masks(path, images, annotations, names)
     if annotations and not any(each.get("bbox") for each in annotations):
-        raise TableError(
-            1,
-            "its annotations have neither a bbox nor a segmentation, so there are no boxes and no "
-            "masks; write a category an image as a CSV with the columns path and label.",
-        )
+        return _read_labels(images, boxes)
     rows: list[dict[str, Any]] = []
     for each in images:
         stated = {SIZE: _read_size(each), BOXES: boxes.get(each.get("id"), [])}
@@ -175,6 +171,25 @@ def read_coco(
         rows.append(row | {BOXES: StatedBoxes(stated)})
     for row in rows[:1]:
         row[BOXES][CLASSES] = list(names.values())
+    return rows
+
+
+def _read_labels(
+    images: Sequence[Mapping[str, Any]], annotations: Mapping[Any, Sequence[Mapping[str, Any]]]
+) -> list[dict[str, Any]]:
+    """A row an image, with its category as the label, of annotations that say nothing else."""
+    rows = []
+    for image in images:
+        found = {each["category"] for each in annotations.get(image.get("id"), ())}
+        if len(found) > 1 or not all(isinstance(each, str) for each in found):
+            raise TableError(
+                1,
+                "its annotations have neither a bbox nor a segmentation, and are no one category "
+                f"an image, as of the image {show(image.get('id'))}; write the categories of each "
+                "as a CSV with the columns path and label.",
+            )
+        row = {"file_name": _find_name(image), "image_id": image.get("id")}
+        rows.append(row | {"label": next(iter(found), None)})
     return rows
 
 

@@ -448,15 +448,31 @@ def test_coco_names_its_folders_by_splits_and_years(tmp_path, below):
     }
 
 
-def test_coco_of_labels_alone_names_the_way_out(tmp_path):
-    draw_images(tmp_path / "images", ["a.png"])
-    content = {"images": [{"id": 1, "file_name": "a.png"}], "categories": [{"id": 1, "name": "x"}]}
-    content["annotations"] = [{"id": 1, "image_id": 1, "category_id": 1}]
-    write(tmp_path / "annotations/labels.json", json.dumps(content))
+def _write_categories(path, *categories):
+    draw_images(path.parent / "train", ["a.png", "b.png"])
+    said = [
+        {"id": n, "image_id": image, "category_id": c} for n, (image, c) in enumerate(categories)
+    ]
+    write_coco(path, ["a.png", "b.png"], annotations=said)
+    return path.parent
+
+
+def test_coco_of_one_category_an_image_has_classes(tmp_path):
+    found = understand(
+        _write_categories(tmp_path / "train_annotations.json", (0, 1), (1, 0), (1, 0))
+    )
+    assert labels_of(found) == {"train/a.png": "cat", "train/b.png": "pets"}
+    assert found.options.understood[0].startswith("COCO files: classes of all of them")
+
+
+@pytest.mark.parametrize("others", [[(1, 0)], [(1, None)]], ids=["two", "none that is named"])
+def test_coco_of_other_labels_names_the_way_out(tmp_path, others):
+    folder = _write_categories(tmp_path / "train_annotations.json", (1, 1), *others)
     with pytest.raises(
-        UserError, match=r"neither a bbox nor a segmentation.* CSV with the columns"
+        UserError,
+        match=r"neither a bbox nor a segmentation.* of the image 1; .* CSV with the columns",
     ):
-        understand(tmp_path)
+        understand(folder)
 
 
 def test_coco_has_backslashes(tmp_path):
