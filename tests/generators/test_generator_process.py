@@ -206,7 +206,7 @@ def test_a_generator_that_hangs_ends_by_the_timeout():
         threading.Event().wait()
 
     # The process may need all of that time to start, on a machine that is busy.
-    with pytest.raises(UserError, match="item [01] of shard 0 of it was not yielded within"):
+    with pytest.raises(UserError, match=r"item [01] of shard 0 of it was not yielded within"):
         list(_run(make, 1, timeout_s=3))
     assert _children() == []
 
