@@ -85,7 +85,9 @@ def test_dicom_files_without_a_window_are_counted_and_stretched_as_others_are(tm
     assert manifest.options["prepare"]["depth"]["found"] == [low, high]
     assert "finds them in 4 images" in manifest.options["understood"][-1]
     for number, pixels in enumerate(drawn):
-        expected = np.floor((np.clip(pixels, low, high) - float(low)) * 255 / (high - low) + 0.5)
+        expected = np.floor(
+            (np.clip(pixels.astype(int), low, high) - float(low)) * 255 / (high - low) + 0.5
+        )
         stored = read_stored(tmp_path / "out")[f"{number}.dcm"]
         np.testing.assert_array_equal(stored[:, :, 0], expected)
 
@@ -119,7 +121,7 @@ def test_what_is_found_in_all_usable_images_is_done_to_each(images, tmp_path, de
     stored = read_stored(tmp_path / "out")
     assert stored.keys() == sources.keys() and manifest.books.quarantined == 2
     for name, source in sources.items():
-        clipped = np.clip(source, low, high).astype(float) - low
+        clipped = np.clip(source.astype(int), low, high) - low
         expected = np.floor(clipped * 255 / (high - low) + 0.5)
         expected = source if source.dtype == np.uint8 else expected
         expected = expected if expected.ndim == 3 else np.dstack([expected] * 3)
