@@ -11,6 +11,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.analysis import read_graph
@@ -98,6 +99,10 @@ def export_trained(model: keras.Model, transform_graph_dir: str, export_dir: str
     Raises:
       UserError: if the model cannot be exported, or there is no such graph.
     """
+    if files.is_file(export_dir):
+        raise UserError(
+            f"The model goes into a folder, but {export_dir!r} is a file; name another."
+        )
     view, task = read_graph(transform_graph_dir).view, find_task(transform_graph_dir)
     names = task.read_class_names(transform_graph_dir)
     checked = check_for_export(model, view, len(names), task)

@@ -112,6 +112,10 @@ def test_a_model_that_does_not_fit_its_graph_is_not_exported(tmp_path):
                 raised.value
             )
     assert not (tmp_path / "no").exists()
+    (tmp_path / "file").touch()
+    right = build_linear_model((8, 8, 3), 2, TrainingOptions())
+    with pytest.raises(UserError, match=r"The model goes into a folder, but '.*' is a file; name"):
+        image_pipeline.export_model(right, graph_dir, str(tmp_path / "file"))
 
 
 def test_a_trained_model_of_nan_is_told_without_a_word_of_training(tmp_path):
