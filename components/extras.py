@@ -12,6 +12,7 @@ _PACKAGES = {
     "heic": ("pillow-heif", "pillow_heif"),
     "jxl": ("imagecodecs", "imagecodecs"),
     "sound": ("soundfile", "soundfile"),
+    "tensorboard": ("TensorBoard", "tensorboard"),
     "tfx": ("TFX", "tfx"),
     "video": ("PyAV", "av"),
     "zarr": ("numcodecs", "numcodecs"),

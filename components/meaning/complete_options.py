@@ -111,8 +111,8 @@ def _check_kind(images: str, kind: SourceKind, options: IngestOptions) -> None:
         raise UserError("frames of videos have no masks; leave out ingest.video or ingest.masks.")
     if options.pixel_shape is not None and not kind.takes_shape:
         raise UserError(
-            f"ingest.pixel_shape is for TFRecords, but {images!r} is {kind.name}; leave it out, or "
-            "save pixels as .npy files."
+            f"ingest.pixel_shape is for TFRecords and CSV, but {images!r} is {kind.name}; leave it "
+            "out, or save pixels as .npy files."
         )
     if options.generator is not None and kind is not GENERATOR:
         raise UserError(

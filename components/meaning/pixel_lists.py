@@ -16,9 +16,14 @@ from image_pipeline.components.sources.rows import EmbeddedImage, Unusable
 from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.tables.column_names import usual_columns
 from image_pipeline.components.tables.rows_once import TableRows
+from image_pipeline.components.tables.text_rows import TEXTS
 
 _LEAST_VALUES = 64  # of an image
 _ENOUGH = 0.5  # of the rows that are looked at
+
+
+class UnstatedShape(UserError):
+    """That images are values alone, of which nothing states the shape."""
 
 
 def check_pixels(images: str, options: IngestOptions, rows: TableRows) -> None:
@@ -30,7 +35,8 @@ def check_pixels(images: str, options: IngestOptions, rows: TableRows) -> None:
       rows: of the records.
 
     Raises:
-      UserError: if they are; it says which shape there may be.
+      UnstatedShape: if it is not; it says which shape there may be.
+      UserError: if it is another.
     """
     counts = _find_values(images, options, rows)
     if not counts:
@@ -45,10 +51,11 @@ def check_pixels(images: str, options: IngestOptions, rows: TableRows) -> None:
             f"has {count:,}; state the shape that it has{fitting}."
         )
     likely = f"{shape}, as `image-pipeline init` does" if shape else "[HEIGHT, WIDTH, CHANNELS]"
-    raise UserError(
-        f"No feature of {images!r} is the file of an image, or pixels whose shape is known. If the "
+    what = "column" if kind_of(images) in TEXTS else "feature"
+    raise UnstatedShape(
+        f"No {what} of {images!r} is the file of an image, or pixels whose shape is known. If the "
         f"{count:,} values of {column!r} are an image, state its shape by ingest.pixel_shape="
-        f"{likely}; if it is another feature, or one that has the path of a file, name it by "
+        f"{likely}; if it is another {what}, or one that has the path of a file, name it by "
         "ingest.columns={image: …}."
     )
 

@@ -90,10 +90,11 @@ class TableOptions(Options):
     """Columns that are a class each, and 1 in the rows of its images: the label is then the class
     that a row has, or, by `ingest.column_types={label: strings}`, all tags that it has."""
     pixel_shape: tuple[pydantic.PositiveInt, ...] | None = None
-    """Height, width and channels, such as `[28, 28, 1]`, of images that TFRecords hold as their
-    values alone: lists of numbers, or bytes without a shape beside them, row by row, the channels
-    last. Lists of floats are float32, and stored so by `prepare.dtype: float32`; whole numbers and
-    bytes are levels from 0 to 255."""
+    """Height, width and channels, such as `[28, 28, 1]`, of images that TFRecords or CSV hold as
+    their values alone, row by row, the channels last: lists of numbers; bytes without a shape
+    beside them; a cell of numbers with blanks between, called `pixels`; or a column for each pixel.
+    Lists of floats are float32, and stored so by `prepare.dtype: float32`; whole numbers and bytes
+    are levels from 0 to 255."""
     box_rows: BoxRowOptions | None = None
     """Which columns have a box, if each row of the table is one, and not an image."""
     run_lengths: RunLengthOptions | None = None

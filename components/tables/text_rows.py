@@ -21,6 +21,7 @@ from image_pipeline.components.sources.rows import MOST_COLUMNS, Row, TableError
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind
 from image_pipeline.components.sources.understood import understood
 from image_pipeline.components.tables.drawn_masks import RUN_LENGTHS, read_runs
+from image_pipeline.components.tables.pixel_cells import PIXELS, hold_pixels, read_pixels
 
 _BUFFER_BYTES = 2**16
 _MOST_CHARACTERS = 2**25
@@ -140,7 +141,9 @@ def _read_list(path: str, columns: Asked) -> Iterator[Row]:
                 yield Row(line, {"path": named.strip()} | ({"label": label} if label else {}))
 
 
-def _read_separated(path: str, columns: Asked, delimiter: str | None = None) -> Iterator[Row]:
+def _read_separated(
+    path: str, columns: Asked, pixel_shape: tuple[int, ...] = (), delimiter: str | None = None
+) -> Iterator[Row]:
     """A line of names, and then rows; the delimiter is the one that the names have most of."""
     with open_lines(path) as lines:
         names_line = lines.readline()
@@ -149,7 +152,8 @@ def _read_separated(path: str, columns: Asked, delimiter: str | None = None) -> 
             lines.seek(0)
         delimiter = delimiter or (said and said[1]) or max(",;\t|", key=names_line.count)
         reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
-        yield from _part_joined(path, _read_cells(reader, passed=int(said is not None)))
+        rows = _part_joined(path, _read_cells(reader, passed=int(said is not None)))
+        yield from hold_pixels(path, rows, pixel_shape)
 
 
 def _part_joined(path: str, rows: Iterator[Row]) -> Iterator[Row]:
@@ -273,12 +277,14 @@ CSV = SourceKind(
     name="a table",
     endings=(".csv",),
     rows=_read_separated,
-    locations={RUN_LENGTHS: read_runs},
+    takes_shape=True,
+    locations={RUN_LENGTHS: read_runs, PIXELS: read_pixels},
 )
 TSV = SourceKind(
     name="a table",
     endings=(".tsv", ".tab"),
     rows=functools.partial(_read_separated, delimiter="\t"),
+    takes_shape=True,
 )
 TEXTS = (LIST, CSV, TSV)
 """Those that are text of any encoding."""

@@ -15,7 +15,7 @@ from image_pipeline.components.meaning.folder_meaning import choose_eval
 from image_pipeline.components.meaning.open_source import no_usable_row, open_complete
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.meaning.path_patterns import names_of
-from image_pipeline.components.meaning.pixel_lists import propose_shape
+from image_pipeline.components.meaning.pixel_lists import UnstatedShape, propose_shape
 from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES
 from image_pipeline.components.sources.folder import OUTSIDE
 from image_pipeline.components.sources.references import Annotations, ImageRef, Source
@@ -91,8 +91,10 @@ def read_layout(table: str, given: IngestOptions) -> tuple[Layout, Source, list[
     Raises:
       UserError: if the table cannot be read.
     """
-    given = propose_shape(table, given)
-    rows = _read_rows(table, given)
+    try:
+        rows = _read_rows(table, given)
+    except UnstatedShape:
+        rows = _read_rows(table, propose_shape(table, given))
     if not rows.refs:
         are_all = len(rows.outside) == rows.problems
         outside = (min(rows.outside), max(rows.outside)) if are_all else ()

@@ -9,7 +9,7 @@ from benchmarks.bench.environments import (
     read_requirements,
 )
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.wide]
 
 
 def test_one_that_is_there_is_not_made_again(tmp_path):

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.bench.fits import Line, fit_line
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.wide]
 
 
 def test_finds_the_line_that_was_drawn():

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.bench import folders
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.wide]
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.bench import page
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.wide]
 
 
 def _read_texts(svg):

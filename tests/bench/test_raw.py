@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.bench.raw import add_json_argument, describe_machine, find_commit, write_raw
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.wide]
 
 
 @pytest.mark.e2e

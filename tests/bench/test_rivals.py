@@ -9,7 +9,7 @@ BENCHMARKS = pathlib.Path(__file__).parents[2] / "benchmarks"
 # What the rivals of `registry.py` run, and what packs their files there.
 FOREIGN = ("dali", "ffcv", "grain", "spdl", "streaming", "tfds", "torch", "webdataset", "litdata")
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.wide]
 
 
 def find_imports(module):

@@ -6,7 +6,7 @@ from benchmarks.bench.__main__ import compare, list_commands
 from benchmarks.bench.figures import list_ratios
 from benchmarks.bench.tables import tabulate_growth, tabulate_read, tabulate_write
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.wide]
 
 
 def _reader(*cpu_s, faults=()):

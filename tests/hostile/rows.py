@@ -84,12 +84,12 @@ ROWS = {
     "zeros_4MB.tfrecord.gz": Row(
         arguments="ingest --images zeros_4MB.tfrecord.gz --output {out}",
         code=1,
-        says="'image' cannot be kept .its 4194304 bytes are neither text nor the file of an image",
+        says="If the 4,194,304 values of 'image' are an image, state its shape by ingest.pixel",
     ),
     "zeros_64MB.tfrecord.gz": Row(
         arguments="ingest --images zeros_64MB.tfrecord.gz --output {out}",
         code=1,
-        says="'image' cannot be kept .its 67108864 bytes are neither text nor the file of an image",
+        says="If the 67,108,864 values of 'image' are an image, state its shape by ingest.pixel_sh",
     ),
     "numbers_64MB.tfrecord.gz": Row(
         arguments="ingest --images numbers_64MB.tfrecord.gz --output {out}",

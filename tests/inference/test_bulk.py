@@ -18,7 +18,7 @@ from tests.drawings import write_folder
 from tests.inference.exported_models import export
 from tests.inference.near import near
 
-pytestmark = pytest.mark.beam
+pytestmark = [pytest.mark.beam, pytest.mark.wide]
 
 
 @pytest.fixture(scope="module")

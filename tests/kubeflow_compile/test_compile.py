@@ -15,7 +15,7 @@ from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.config import load_config
 from tests.kubeflow_compile.conftest import SCRIPT
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.wide]
 
 RUN_EXECUTOR = "image_pipeline.kubeflow.step"
 BEAM_ARGS = ["--runner=FnApiRunner", "--direct_running_mode=in_memory"]

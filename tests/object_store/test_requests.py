@@ -19,7 +19,7 @@ from tests.object_store.runs import ingest
 from tests.object_store.store import skip_credentials
 from tests.tiers import wide
 
-pytestmark = pytest.mark.beam
+pytestmark = [pytest.mark.beam, pytest.mark.wide]
 
 
 def _write(path, content=b"data"):

@@ -15,7 +15,7 @@ from image_pipeline.report.page import write_report
 from image_pipeline.run.run_plan import plan_run
 from tests.object_store.runs import analyze, ingest, read_batches, read_tree, train
 
-pytestmark = pytest.mark.beam
+pytestmark = [pytest.mark.beam, pytest.mark.wide]
 
 
 def test_ingest_writes_the_same_bytes_and_leaves_nothing_else(places):

@@ -151,7 +151,7 @@ atexit.register(lambda: print("imported:", sorted(names & sys.modules.keys())))
 def test_the_extras_in_pyproject_are_those_that_messages_name():
     text = (pathlib.Path(__file__).parents[2] / "pyproject.toml").read_text()
     extras = tomllib.loads(text)["project"]["optional-dependencies"]
-    named = {*KINDS, *IMAGES, "tfx"}
+    named = {*KINDS, *IMAGES, "tensorboard", "tfx"}
     assert extras.keys() == named | {"all", "dev", "notebooks"}
     assert extras["all"] == [f"image-pipeline[{','.join(sorted(named))}]"]
 

@@ -129,9 +129,10 @@ def test_an_empty_list_is_no_image(tmp_path):
 
 
 def test_other_sources_say_their_shape(tmp_path):
-    (tmp_path / "a.csv").write_text("path,label\n")
-    with pytest.raises(UserError, match=r"ingest\.pixel_shape is for TFRecords, but .* leave it"):
-        _open(tmp_path / "a.csv")
+    (tmp_path / "a.txt").write_text("a.png red\n")
+    told = r"ingest\.pixel_shape is for TFRecords and CSV, but .* leave it"
+    with pytest.raises(UserError, match=told):
+        _open(tmp_path / "a.txt")
     with pytest.raises(UserError, match=r"but '.*' is a folder; leave it out"):
         _open(tmp_path)
 

@@ -50,7 +50,7 @@ def test_a_pushed_model_is_taken_over_class_by_class(pushed):
 def test_the_trainer_starts_from_it_if_asked_to(pushed, tmp_path, monkeypatch):
     monkeypatch.setattr(trainer, "export_model", lambda *_: None)
     first = []
-    monkeypatch.setattr(trainer, "_fit", lambda run, checked: first.append(checked.model))
+    monkeypatch.setattr(trainer, "_fit", lambda run, checked, _: first.append(checked.model))
     for warm_start in ("none", "latest_blessed"):
         fn_args = make_fn_args(tmp_path, training={"warm_start": warm_start})
         fn_args.base_model = pushed.serving_model_dir

@@ -101,6 +101,7 @@ def export(model, graph_dir, folder):
     tf.saved_model.save(served, folder, {"serving_default": serve})
 
 
+@pytest.mark.wide
 def test_an_evaluator_that_reads_the_records_numbers_gets_the_accuracy_of_the_fed_ones(
     folder, tmp_path
 ):

@@ -1,0 +1,94 @@
+"""Tables that write out pixels become images of these levels, or say what is wrong with a row."""
+
+import json
+
+import numpy as np
+import pytest
+
+from image_pipeline.api import random_access
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.meaning.complete_options import complete_options
+from image_pipeline.components.meaning.options import IngestOptions
+from image_pipeline.components.meaning.pixel_lists import propose_shape
+from tests.ingest_runs import ingest, read_lines
+
+pytestmark = pytest.mark.beam
+
+SHAPE = (8, 9, 1)
+EXACT = {"pixel_shape": SHAPE, "prepare": {"encoding": "raw", "channels": 1}}
+LEVELS = np.random.default_rng(0).integers(0, 256, (20, *SHAPE), np.uint8)
+
+
+def write_cells(path, levels=LEVELS, column="pixels"):
+    """As FER2013 has them."""
+    rows = [f"{n % 3},{' '.join(map(str, each.ravel()))}" for n, each in enumerate(levels)]
+    path.write_text("\n".join([f"emotion,{column}", *rows]) + "\n")
+    return path
+
+
+def write_columns(path, name="pixel{}".format, levels=LEVELS):
+    """As MNIST has them in CSV."""
+    lines = [",".join(["label", *map(name, range(levels[0].size))])]
+    lines += [f"{n % 3},{','.join(map(str, each.ravel()))}" for n, each in enumerate(levels)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def read_pixels(data, splits):
+    """The stored images of all splits, as bytes."""
+    opened = [random_access(str(data), split) for split in splits]
+    return sorted(records[n]["image"].tobytes() for records in opened for n in range(len(records)))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda folder: (write_cells(folder / "t.csv"), {"columns": {"label": "emotion"}}),
+        lambda folder: (write_columns(folder / "t.csv"), {}),
+        lambda folder: (write_columns(folder / "t.csv", str), {}),
+        lambda folder: (write_columns(folder / "t.csv", lambda n: f"{n // 9}x{n % 9}"), {}),
+    ],
+    ids=["cells", "pixel0", "0", "0x0"],
+)
+def test_written_out_pixels_are_those_of_the_records(tmp_path, write):
+    path, options = write(tmp_path)
+    manifest = ingest(path, tmp_path / "data", **EXACT, **options)
+    assert manifest.books.written == 20 and manifest.class_names == ("0", "1", "2")
+    found = read_pixels(tmp_path / "data", manifest.splits)
+    assert found == sorted(each.tobytes() for each in LEVELS)
+
+
+def test_without_a_shape_the_likely_one_is_named_and_proposed(tmp_path):
+    path = str(write_cells(tmp_path / "t.csv", LEVELS[:, :, :8]))
+    with pytest.raises(UserError) as raised:
+        complete_options(path, IngestOptions())
+    assert str(raised.value).startswith(f"No column of {path!r} is the file of an image, or pixels")
+    assert "the 64 values of 'pixels' are an image, state its shape by " in str(raised.value)
+    assert "ingest.pixel_shape=[8, 8, 1], as `image-pipeline init` does" in str(raised.value)
+    assert propose_shape(path, IngestOptions()).pixel_shape == (8, 8, 1)
+
+
+def test_a_row_of_other_values_is_quarantined_with_what_it_has(tmp_path):
+    path = write_cells(tmp_path / "t.csv")
+    lines = path.read_text().splitlines()
+    lines[3] = lines[3].rpartition(" ")[0]
+    lines[5] = lines[5].rpartition(" ")[0] + " 256"
+    path.write_text("\n".join(lines))
+    ingest(path, tmp_path / "data", **EXACT, max_bad_fraction=0.2)
+    told = [line["message"] for line in read_lines(tmp_path / "data/quarantine.jsonl")]
+    assert len(told) == 2
+    assert "it has 71 values, but ingest.pixel_shape=[8, 9, 1] are 72 values" in told[0]
+    assert "its level 256 is none of 0 to 255" in told[1]
+
+
+def test_numbers_beside_paths_of_images_stay_columns(tmp_path):
+    header = ",".join(["path", *(f"f{n}" for n in range(70))])
+    (tmp_path / "t.csv").write_text(f"{header}\n" + ",".join(["a.png", *["7"] * 70]) + "\n")
+    options = complete_options(str(tmp_path / "t.csv"), IngestOptions())
+    assert options.columns["image"] == "path" and options.column_types["f69"] == "int"
+
+
+def test_what_was_taken_as_pixels_is_said(tmp_path):
+    manifest = ingest(write_columns(tmp_path / "t.csv"), tmp_path / "data", **EXACT)
+    told = "the columns from 'pixel0' to 'pixel71' are taken as the pixels of an image, a row each"
+    assert f"t.csv: {told}" in json.dumps(manifest.options["understood"])
