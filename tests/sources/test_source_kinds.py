@@ -79,7 +79,7 @@ def test_no_two_kinds_have_one_prefix_or_read_one_place():
     kinds = all_kinds()
     prefixes = [kind.prefix for kind in kinds if kind.prefix]
     places = [place for kind in kinds for place in kind.locations]
-    assert len({*prefixes}) == len(prefixes) == 5 and len({*places}) == len(places) == 14
+    assert len({*prefixes}) == len(prefixes) == 5 and len({*places}) == len(places) == 15
     # What stands before a path, or is a name, must not be taken for one.
     assert {*prefixes} == {*files._PREFIXES, *files._NAMES}
 

@@ -125,6 +125,7 @@ def test_a_body_stays_frozen_throughout(fit):
     assert list(rates.values()) == pytest.approx([0.1] * 4)
 
 
+@pytest.mark.wide
 # Of three steps an epoch: in the first phase, at its end, and in the second.
 @pytest.mark.parametrize("step", [wide(2), wide(6), 8])
 def test_training_that_was_interrupted_in_a_phase_ends_the_same(

@@ -76,6 +76,7 @@ DROPOUT = {"model": "tests.training.models.build_dropout_model"}
 SEVERAL = {"steps_per_execution": 2}
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("options", [wide(DROPOUT), wide(SEVERAL), DROPOUT | SEVERAL])
 def test_random_layers_and_longer_executions_go_on_too(options, tmp_path, monkeypatch):
     feeding = {"batch_size": 2}  # five steps an epoch

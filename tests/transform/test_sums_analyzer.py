@@ -67,6 +67,7 @@ def _assert_same(one, other):
     np.testing.assert_array_equal(one[1], other[1])
 
 
+@pytest.mark.wide
 def test_sharding_batches_and_where_sums_are_made_change_no_bit(data, tmp_path, monkeypatch):
     _analyze(data / "3", tmp_path / "beside", batch_size=7)
     monkeypatch.setattr(moments, "add_sums", lambda images: None)
