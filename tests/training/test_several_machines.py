@@ -1,6 +1,7 @@
 """Several machines learn what one does, from the same batches, and write one model."""
 
 import json
+import pathlib
 import signal
 import sys
 import time
@@ -22,6 +23,7 @@ SAME = [
 ]
 REFUSED = ["parted", "options", "odd"]
 MACHINES = 3
+COMMAND = pathlib.Path(sys.executable).with_name("image-pipeline")
 
 
 def draw(count, labels=("cat", "dog")):
@@ -130,7 +132,7 @@ def test_a_killed_machine_ends_all_and_all_go_on_from_the_last_checkpoint(tmp_pa
     def start(name, *more, count=2):
         settings = [word for option in (*options, *more) for word in ("--set", option)]
         output = ["--graph", graph, "--output", str(tmp_path / name)]
-        return start_machines(count, ["image-pipeline", "train", data, *output, *settings])
+        return start_machines(count, [str(COMMAND), "train", data, *output, *settings])
 
     together = "training.strategy=multi_worker"
     # By SIGTERM it ends as any command does, which TensorFlow would not have it do.
