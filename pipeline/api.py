@@ -352,13 +352,10 @@ def check_model(model: Any, graph_dir: str) -> list[str]:
     Raises:
       UserError: if it cannot be exported: its input, its outputs, or what it is made of.
     """
-    from image_pipeline.components.feeding.analysis import read_graph
-    from image_pipeline.components.tasks.choose_task import find_task
     from image_pipeline.components.training.model_check import check_for_export
     from image_pipeline.components.training.pixel_check import notice_graph
 
-    view, task = read_graph(graph_dir).view, find_task(graph_dir)
-    check_for_export(model, view, len(task.read_class_names(graph_dir)), task)
+    _, view, _ = check_for_export(model, graph_dir)
     told = notice_graph(model, graph_dir, view)
     for each in told:
         _LOG.warning(each)

@@ -5,7 +5,6 @@ The usual keys are those of TensorFlow's Model Garden, see `dataset.record`, whi
 
 import collections
 import itertools
-import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -37,6 +36,7 @@ from image_pipeline.components.sources.file_names import (
     Files,
     is_folder,
 )
+from image_pipeline.components.sources.pixel_shapes import explain_misfit
 from image_pipeline.components.sources.rows import BOX_COLUMN, EmbeddedImage, Row, Unusable, is_text
 from image_pipeline.components.sources.source_kinds import (
     Asked,
@@ -65,7 +65,6 @@ _OPAQUE = (
     "width, channels] by tf.io.serialize_tensor, if features height, width and channels are beside "
     "them, or if ingest.pixel_shape is theirs"
 )
-_MISFIT = "it has {}, but ingest.pixel_shape={} are {} values"
 
 
 def read_examples(path: str, columns: Asked, pixel_shape: Shape = ()) -> Iterator[Row]:
@@ -182,7 +181,7 @@ class _Reader:
             at, end, pixels = found
             header_bytes = len(pixels.header)
         elif not is_file and self._shape:
-            return Unusable(_MISFIT.format(f"{end - at:,} bytes", *self._said_shape), True)
+            return Unusable(explain_misfit(f"{end - at:,} bytes", self._shape), True)
         return self._place(frame, at, end, pixels, end - at + header_bytes)
 
     def _hold_list(
@@ -194,14 +193,9 @@ class _Reader:
         pixels = find_list(feature, self._shape)
         if pixels is None:
             values = f"{len(feature.values):,} values"
-            return Unusable(_MISFIT.format(values, *self._said_shape), is_images=True)
+            return Unusable(explain_misfit(values, self._shape), is_images=True)
         at, end = find_feature(frame.buffer, frame.at, frame.at + frame.length, name)
         return self._place(frame, at, end, pixels, len(pixels.header) + pixels.size_bytes)
-
-    @property
-    def _said_shape(self) -> tuple[list[int], str]:
-        """The shape, and how many values that are."""
-        return list(self._shape), f"{math.prod(self._shape):,}"
 
     def _place(
         self, frame: Frame, at: int, end: int, pixels: Pixels | None, size_bytes: int

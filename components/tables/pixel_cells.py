@@ -9,7 +9,6 @@ import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from image_pipeline.components import files
 from image_pipeline.components.images.npy import make_header
 from image_pipeline.components.sources.column_types import Items
 from image_pipeline.components.sources.file_names import ending_of
+from image_pipeline.components.sources.pixel_shapes import explain_misfit
 from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.components.sources.rows import EmbeddedImage, Location, Row, Unusable
@@ -29,65 +29,79 @@ _LEAST = 64  # numbers: fewer are no image
 _CALLED = ("pixels", "pixel", "pixel_values", "image")
 _LEVELS = re.compile(r"\s*\d{1,3}(?:\s+\d{1,3})*\s*")
 _NUMBERED = re.compile(r"(\D*)\d+(?:x\d+)?")
-_MISFIT = "it has {:,} values, but ingest.pixel_shape={} are {:,} values"
+_NO_LEVELS = "it has other than whole numbers from 0 to 255 with blanks between"
 _TOO_LARGE = "its level {} is none of 0 to 255"
 _LEVEL, _TOP = np.dtype(np.uint8), 255
 
 
-def hold_pixels(path: str, rows: Iterable[Row], shape: tuple[int, ...]) -> Iterator[Row]:
+def hold_pixels(
+    path: str, rows: Iterable[Row], columns: Mapping[str, str | None], shape: tuple[int, ...]
+) -> Iterator[Row]:
     """Rows whose pixels are images; without a shape, lists of numbers.
+
+    The first row that can be read tells whether there are any.
 
     Args:
       path: of the table.
       rows: of it, cells of text.
+      columns: those that are asked for: where one of them is the image, no others are its pixels.
       shape: of the images; nothing if it is not stated.
     """
-    modified_ns, joined = files.stat_file(path)[1], None
+    known, joined, held, modified_ns = False, list[str](), None, 0
     for row in rows:
-        cells = row.cells
-        if joined is None and not row.problem:
-            joined = _find_columns(cells)
+        if not known and not row.problem:
+            known, joined = True, _find_columns(row.cells, columns)
+            held = PIXELS if joined else next((n for n in row.cells if _is_pixels(n, row)), None)
+            modified_ns = files.stat_file(path)[1] if held else 0
             if joined:
                 told = f"{os.path.basename(path)}: the columns from {joined[0]!r} to {joined[-1]!r}"
                 understood(f"{told} are taken as the pixels of an image, a row each")
-        if joined and not row.problem:
-            text = " ".join(cells[name] for name in joined)
-            cells = {n: cell for n, cell in cells.items() if n not in joined} | {PIXELS: text}
-        for name in cells if not row.problem else ():
-            if _is_pixels(name, cells[name]):
-                levels = np.array(cells[name].split(), np.int64)
-                cells = cells | {name: _hold(path, row.line, levels, shape, modified_ns)}
-        yield row if cells is row.cells else Row(row.line, cells)
+        if held is None or row.problem:
+            yield row
+            continue
+        cells = {name: cell for name, cell in row.cells.items() if name not in joined}
+        text = " ".join(row.cells[name] for name in joined) if joined else cells[held]
+        yield Row(row.line, cells | {held: _hold(path, row.line, text, shape, modified_ns)})
 
 
-def _find_columns(cells: Mapping[str, str]) -> list[str]:
+def _find_columns(cells: Mapping[str, str], columns: Mapping[str, str | None]) -> list[str]:
     """The columns of a table without paths of images that are a pixel each; none if there are few.
 
-    They are numbered behind the same word, or behind none, and have levels.
+    They are numbered behind the same word, or behind none, and have levels; 0 and 1 alone would be
+    classes, a column each.
     """
-    if any(ending_of(cell) in IMAGE_ENDINGS for cell in cells.values()):
+    if columns.get("image") not in (None, PIXELS) or any(
+        ending_of(cell) in IMAGE_ENDINGS for cell in cells.values()
+    ):
         return []
     words: dict[str, list[str]] = {}
     for name, cell in cells.items():
         if (found := _NUMBERED.fullmatch(name)) and cell.isdecimal() and int(cell) <= _TOP:
             words.setdefault(found[1], []).append(name)
     most = max(words.values(), key=len, default=[])
-    return most if len(most) >= _LEAST else []
+    return most if len(most) >= _LEAST and any(int(cells[name]) > 1 for name in most) else []
 
 
-def _is_pixels(name: str, cell: Any) -> bool:
-    is_called = name.lower() in _CALLED and isinstance(cell, str)
-    return is_called and cell.count(" ") >= _LEAST - 1 and bool(_LEVELS.fullmatch(cell))
+def _is_pixels(name: str, row: Row) -> bool:
+    cell = row.cells[name]
+    return (
+        name.lower() in _CALLED and cell.count(" ") >= _LEAST - 1 and bool(_LEVELS.fullmatch(cell))
+    )
 
 
 def _hold(
-    path: str, line: int, levels: np.ndarray, shape: tuple[int, ...], modified_ns: int
-) -> EmbeddedImage | Unusable | Items:
+    path: str, line: int, text: str, shape: tuple[int, ...], modified_ns: int
+) -> EmbeddedImage | Unusable | Items | None:
     """The image, which is kept with its row: a table of text cannot be read in parts."""
+    if not text.strip():
+        return None
+    if not _LEVELS.fullmatch(text):
+        return Unusable(_NO_LEVELS, is_images=True)
+    levels = np.array(text.split(), np.int64)
     if not shape:
         return Items(levels.tolist(), "int")
     if len(levels) != math.prod(shape):
-        misfit = _MISFIT.format(len(levels), list(shape), math.prod(shape))
+        misfit = explain_misfit(f"{len(levels):,} values", shape)
         return Unusable(misfit, is_images=True, size_bytes=len(levels))
     if levels.max() > _TOP:
         return Unusable(_TOO_LARGE.format(levels.max()), is_images=True)

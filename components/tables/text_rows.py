@@ -153,7 +153,7 @@ def _read_separated(
         delimiter = delimiter or (said and said[1]) or max(",;\t|", key=names_line.count)
         reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
         rows = _part_joined(path, _read_cells(reader, passed=int(said is not None)))
-        yield from hold_pixels(path, rows, pixel_shape)
+        yield from hold_pixels(path, rows, columns, pixel_shape)
 
 
 def _part_joined(path: str, rows: Iterator[Row]) -> Iterator[Row]:

@@ -15,11 +15,12 @@ import numpy as np
 import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.analysis import read_graph
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.messages import describe_error
 from image_pipeline.components.models.find_builder import find_builder
 from image_pipeline.components.models.options import TrainingOptions
-from image_pipeline.components.tasks.choose_task import name_model
+from image_pipeline.components.tasks.choose_task import find_task, name_model
 from image_pipeline.components.tasks.classification import CLASSIFICATION
 from image_pipeline.components.tasks.task import Task, is_tensor
 from image_pipeline.components.training.early_stopping import check_monitor
@@ -130,20 +131,23 @@ def build_checked_model(
 
 
 def check_for_export(
-    model: keras.Model, view: ViewOptions, num_classes: int, task: Task
-) -> CheckedModel:
+    model: keras.Model, transform_graph_dir: str
+) -> tuple[CheckedModel, ViewOptions, list[str]]:
     """Checks whether a model that somebody else has made can be exported, trained or not.
 
     Args:
       model: the model; it need not be compiled.
-      view: its input size.
-      num_classes: how many classes there are.
-      task: what it learns, or has learned.
+      transform_graph_dir: the folder of the graph that it stands behind, of this package.
+
+    Returns:
+      The model, its input size, and the names of its values.
 
     Raises:
-      UserError: if it cannot be.
+      UserError: if it cannot be, or there is no such graph.
     """
-    check = _Check(None, view, num_classes, task)
+    view, task = read_graph(transform_graph_dir).view, find_task(transform_graph_dir)
+    names = task.read_class_names(transform_graph_dir)
+    check = _Check(None, view, len(names), task)
     check.is_model(model)
     shape = (view.height_px, view.width_px, view.channels)
     images = _make_images(shape, "float32")
@@ -151,7 +155,7 @@ def check_for_export(
     check.outputs(outputs, "exactly")
     check.weights(model)
     check.export_graph(model, tf.TensorSpec([None, *shape], images.dtype))
-    return CheckedModel(model, check.gives_logits(model, outputs), task)
+    return CheckedModel(model, check.gives_logits(model, outputs), task), view, names
 
 
 def rebuild(

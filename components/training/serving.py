@@ -14,13 +14,11 @@ import tensorflow as tf
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
-from image_pipeline.components.feeding.analysis import read_graph
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.served.checked import take_views
 from image_pipeline.components.served.decode import ALL_LEVELS, trace_decoder
 from image_pipeline.components.served.kinds import explain_unserved
 from image_pipeline.components.served.values import decode_values, explain_unread
-from image_pipeline.components.tasks.choose_task import find_task
 from image_pipeline.components.tasks.classification import CLASSIFICATION
 from image_pipeline.components.tasks.signatures import (
     EMBED_EXAMPLES,
@@ -103,9 +101,7 @@ def export_trained(model: keras.Model, transform_graph_dir: str, export_dir: str
         raise UserError(
             f"The model goes into a folder, but {export_dir!r} is a file; name another."
         )
-    view, task = read_graph(transform_graph_dir).view, find_task(transform_graph_dir)
-    names = task.read_class_names(transform_graph_dir)
-    checked = check_for_export(model, view, len(names), task)
+    checked, view, names = check_for_export(model, transform_graph_dir)
     export_model(
         model, transform_graph_dir, view, names, export_dir, checked.gives_logits, checked.task
     )

@@ -10,6 +10,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.meaning.complete_options import complete_options
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.meaning.pixel_lists import propose_shape
+from image_pipeline.components.tables.rows_once import TableRows
 from tests.ingest_runs import ingest, read_lines
 
 pytestmark = pytest.mark.beam
@@ -73,10 +74,11 @@ def test_a_row_of_other_values_is_quarantined_with_what_it_has(tmp_path):
     lines = path.read_text().splitlines()
     lines[3] = lines[3].rpartition(" ")[0]
     lines[5] = lines[5].rpartition(" ")[0] + " 256"
+    lines[7] = lines[7].rpartition(" ")[0] + " x"
     path.write_text("\n".join(lines))
     ingest(path, tmp_path / "data", **EXACT, max_bad_fraction=0.2)
     told = [line["message"] for line in read_lines(tmp_path / "data/quarantine.jsonl")]
-    assert len(told) == 2
+    assert len(told) == 3 and "it has other than whole numbers from 0 to 255" in told[2]
     assert "it has 71 values, but ingest.pixel_shape=[8, 9, 1] are 72 values" in told[0]
     assert "its level 256 is none of 0 to 255" in told[1]
 
@@ -86,6 +88,14 @@ def test_numbers_beside_paths_of_images_stay_columns(tmp_path):
     (tmp_path / "t.csv").write_text(f"{header}\n" + ",".join(["a.png", *["7"] * 70]) + "\n")
     options = complete_options(str(tmp_path / "t.csv"), IngestOptions())
     assert options.columns["image"] == "path" and options.column_types["f69"] == "int"
+
+
+@pytest.mark.parametrize(("level", "columns"), [("1", {}), ("7", {"image": "id"})])
+def test_a_column_a_class_and_numbers_beside_identifiers_are_no_pixels(tmp_path, level, columns):
+    header = ",".join(["id", *(f"f{n}" for n in range(64))])
+    (tmp_path / "t.csv").write_text(f"{header}\n" + ",".join(["a", *[level] * 64]) + "\n")
+    ((_, row),) = TableRows(str(tmp_path / "t.csv"), IngestOptions(columns=columns))
+    assert len(row.cells) == 65 and row.cells["f63"] == level
 
 
 def test_what_was_taken_as_pixels_is_said(tmp_path):
