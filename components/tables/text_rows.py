@@ -6,10 +6,11 @@ import contextlib
 import csv
 import functools
 import io
+import itertools
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 from image_pipeline.components import files
@@ -19,7 +20,7 @@ from image_pipeline.components.sources.file_names import ending_of
 from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.rows import MOST_COLUMNS, Row, TableError
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind
-from image_pipeline.components.sources.understood import understood
+from image_pipeline.components.sources.understood import noticed, understood
 from image_pipeline.components.tables.drawn_masks import RUN_LENGTHS, read_runs
 from image_pipeline.components.tables.pixel_cells import PIXELS, hold_pixels, read_pixels
 
@@ -122,13 +123,20 @@ def _find_wrong_word(text: str) -> str:
 def _read_list(path: str, columns: Asked) -> Iterator[Row]:
     """`path label`, with white space between; the label is what follows the last of it.
 
-    Or `image mask`; or the rows of a table with commas, if the first is one without a header.
+    Or `image mask`; or the rows of a table with commas, if the first is one without a header; or of
+    several columns, see `_find_list_columns`.
     """
     with open_lines(path) as lines:
         first = lines.readline()
         lines.seek(0)
         if "," in first and _name_unnamed(first.strip().split(",")):
             yield from _read_cells(csv.reader(lines, strict=True, skipinitialspace=True))
+            return
+        head = [lines.readline() for _ in range(_MOST_HEAD)]
+        lines.seek(0)
+        names, passed = _find_list_columns(head)
+        if names:
+            yield from _read_columns(path, lines, names, passed)
             return
         for line, text in enumerate(lines, 1):
             named, label = (*text.rsplit(None, 1), "", "")[:2]
@@ -139,6 +147,63 @@ def _read_list(path: str, columns: Asked) -> Iterator[Row]:
                 named, label = text, ""
             if named:
                 yield Row(line, {"path": named.strip()} | ({"label": label} if label else {}))
+
+
+_MOST_HEAD = 20  # lines of a list, to know its columns
+
+
+def _find_list_columns(head: list[str]) -> tuple[list[str], int]:
+    """The columns of a list that has several, and how many lines stand before the first row.
+
+    CelebA's and DeepFashion's lists have the number of rows in the first line, and in the second
+    one the columns' names, perhaps without that of the images; others have no number, or lines of
+    notes that begin with `#`, or no names: then all that follows the images are numbers.
+
+    Returns:
+      No names of what may be a path and a label.
+    """
+    rows = [line.split() for line in head if line.strip()]
+    passed = len(list(itertools.takewhile(lambda cells: cells[0][0] == "#", rows)))
+    has_count = len(rows) > 2 and len(rows[0]) == 1 and rows[0][0].isdecimal()
+    at = int(has_count)
+    if len(rows) > at + 1 and ending_of(rows[at + 1][0]) in IMAGE_ENDINGS and not passed:
+        names, cells = rows[at], rows[at + 1]
+        are_names = not any(map(_is_number_or_empty, names)) and len(cells) > 1
+        if are_names and ending_of(names[0]) not in IMAGE_ENDINGS:
+            lacking = len(cells) - len(names)
+            return (["image"] * lacking + names, at + 1) if lacking in (0, 1) else ([], 0)
+    cells = rows[passed] if len(rows) > passed else [""]
+    is_image = ending_of(cells[0]) in IMAGE_ENDINGS
+    if len(cells) < (3 if is_image or passed else 4):
+        return [], 0
+    alike = (len(each) == len(cells) for each in rows[passed:])
+    numbers = (_is_number_or_empty(cell) for each in rows[passed:] for cell in each[1:])
+    if not (all(alike) and all(numbers)):
+        return [], 0
+    return _name_unnamed(cells) or ["path", *(f"column_{n}" for n in range(2, len(cells) + 1))], (
+        passed
+    )
+
+
+def _read_columns(path: str, lines: Iterable[str], names: list[str], passed: int) -> Iterator[Row]:
+    """The rows of a list of several columns, with white space between."""
+    names, stated, count = _check_header(names), None, 0
+    for line, text in enumerate(lines, 1):
+        cells = text.split()
+        if passed and cells:
+            stated = int(cells[0]) if len(cells) == 1 and cells[0].isdecimal() else stated
+            passed -= 1
+        elif cells:
+            count += 1
+            problem = f"its columns are {len(names)}, {', '.join(names)}, but it has {len(cells)}"
+            is_row = len(cells) == len(names)
+            yield (
+                Row(line, dict(zip(names, cells, strict=True)))
+                if is_row
+                else Row(line, {}, problem)
+            )
+    if stated not in (None, count):
+        noticed(f"{os.path.basename(path)}: the first line says {stated:,} rows, it has {count:,}")
 
 
 def _read_separated(
