@@ -48,6 +48,7 @@ _PARTS = {"part", "batch", "chunk", "shard", "fold", "volume", "vol", "folder", 
 _FURTHER = re.compile(r"(?:[-_ ]\d+)?")  # `pictures_2` is the rest of `pictures`
 _GENERIC = re.compile(r"(?:part|batch|day|week|month|session|fold|set|group|chunk)?[\W\d_]*")
 _MANY_TIMES = 3  # as many folders above as there are names below: patients rather than classes
+_NUMBER = re.compile(r"[-_ ]?\d+(?=\W)")
 _WORD_IN_PATH = re.compile(r"[^\W_]+")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 # Folders of pictures of the same things are called so, or as those of masks are.
@@ -156,7 +157,8 @@ def find_meaning(
         return _judge_masks(images, tally, masks)
     partners = find_partners(tally, list_paths())
     readable, unread, boxes = find_naming(images, tally)
-    names = [path for path in tally.tables if path not in unread]
+    read = (path for path in tally.tables if path not in unread)
+    names = [path for path in read if path in readable or not path.endswith(".json")]
     names += [path for path in readable if path not in names]
     tables = _choose_tables(names)
     try:
@@ -201,6 +203,8 @@ def _choose_tables(tables: Sequence[str]) -> list[Choice]:
     for table in tables:
         found = [match for match in _WORD_IN_PATH.finditer(table) if split_named(match[0])]
         start, end = found[-1].span() if found else (0, len(table))
+        number = _NUMBER.match(table, end)  # train_1.csv is of those that test.csv is of
+        end = number.end() if number and found else end
         alike.setdefault((table[:start], table[end:]), []).append(table[start:end])
     choices = []
     for (before, after), words in alike.items():
@@ -450,7 +454,9 @@ def _pattern_in_names(
         classes = collections.Counter(found["label"] for found in matches if found)
         # A synset is a class even with a single image; other words must repeat.
         repeats = pattern == _IN_NAMES[0] or classes.total() >= 2 * len(classes)
-        if len(classes) >= 2 and repeats and classes.total() >= _ENOUGH * len(names):
+        are_splits = all(map(split_named, classes))  # as of train_00001.jpg
+        fit = repeats and classes.total() >= _ENOUGH * len(names)
+        if len(classes) >= 2 and fit and not are_splits:
             return f"{start}{pattern}", classes
     return None, collections.Counter()
 

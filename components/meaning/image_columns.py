@@ -9,19 +9,28 @@ from typing import Any
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.meaning.column_values import first_rows, plain_name, words_of
+from image_pipeline.components.meaning.counted_folders import sample_hash
+from image_pipeline.components.meaning.folder_meaning import list_folders
 from image_pipeline.components.meaning.options import IngestOptions
-from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES, ending_of
+from image_pipeline.components.sources.file_names import (
+    SPLIT,
+    SPLIT_NAMES,
+    ending_of,
+    split_in_path,
+)
 from image_pipeline.components.sources.folder import find_cased, locate
 from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.rows import Row
 from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.sources.understood import understood
 from image_pipeline.components.tables.column_names import usual_columns
+from image_pipeline.components.tables.joined_rows import list_in_folders
 from image_pipeline.components.tables.rows_once import TableRows
 
 MOST_FOLDERS = 100  # of a table's folder, in which they may be
 _LEAST_LETTERS = 4  # of an identifier; a shorter one may be any number
 _ENOUGH = 0.9  # of the rows that are looked at
+_MOST_SPREAD = 1000  # rows from all over a table
 _IDENTIFIERS = (
     *("filepaths", "filenames", "fname", "paths", "files", "images", "relativepath", "fullpath"),
     *("picture", "photo", "imagefilename", "imageid", "idcode", "imgid", "id", "name", "uid"),
@@ -47,6 +56,8 @@ def find_images(path: str, options: IngestOptions, rows: TableRows, first: Row) 
     elif len(rows.tables) > 1 and all(split for _, split in rows.tables):
         near = [*near, SPLIT]  # One a split, in folders of the splits: beside its images.
     roots = [options.root_dir] if options.root_dir is not None else ["", *near]
+    if options.path_folders:
+        roots = [os.path.join(options.root_dir or "", each) for each in options.path_folders]
     table, folder = os.path.basename(path), kind_of(path).folder(path)
     elsewhere = None
     if kind_of(path).in_folder is None:  # Else paths were made here, when annotations were read.
@@ -61,12 +72,25 @@ def find_images(path: str, options: IngestOptions, rows: TableRows, first: Row) 
         update: dict[str, Any] = {"path_prefix": prefix, **({"root_dir": root} if root else {})}
         update["columns"] = {**_paths_of(usual), **options.columns, "image": image}
         return options.model_copy(update=update)
-    found = _find_files(folder, roots, named) or _find_files(folder, roots, named, any_case=True)
+    folders, found = list(options.path_folders), None
+    if folders:
+        several = _find_folders(path, image, roots, _spread(rows, image), are_given=True)
+        found = several and (options.root_dir or "", several[1])
+    else:
+        found = _find_files(folder, roots, named)
+        found = found or _find_files(folder, roots, named, any_case=True)
+    if not folders and (found is None or (found[0] and SPLIT not in found[0])):
+        spread = _spread(rows, image)  # The first rows may be in one of several.
+        is_most = found is not None and _count(folder, *found, spread) >= _ENOUGH * len(spread)
+        if is_most and len({split for _, split in spread}) > 1:  # but perhaps of another split's
+            roots, is_most = list(filter(split_in_path, roots)), False
+        several = None if is_most else _find_folders(path, image, roots, spread)
+        if several is not None:
+            found, folders = several[:2], several[2]
     if found is None:
-        _check_one_folder(path, folder, image, roots, [name for name, _ in named])
         return options
     root, ending = found
-    update = {}
+    update = {"path_folders": tuple(folders)} if folders else {}
     if usual.get("image") is None:
         update["columns"] = {**options.columns, "image": image}
     if ending:
@@ -75,6 +99,7 @@ def find_images(path: str, options: IngestOptions, rows: TableRows, first: Row) 
         update["root_dir"] = root
     if update:
         where = f" in {os.path.normpath(root)}/" if root else ""
+        where = f" in {list_folders(folders)} (ingest.path_folders)" if folders else where
         what = f"{image!r} names images{where}"
         understood(f"{table}: {what}{f', without their ending {ending}' if ending else ''}")
     return options.model_copy(update=update)
@@ -125,11 +150,15 @@ def _folders_near(path: str) -> list[str]:
     folder = kind_of(path).folder(path)
     below = _subfolders(folder)
     deeper = [f"{name}/{inner}" for name in below for inner in _subfolders(f"{folder}/{name}")]
-    own = {*words_of(os.path.basename(path)), *_IMAGE_WORDS, *SPLIT_NAMES}
-    beside = [name for name in _subfolders(f"{folder}/..") if own.issuperset(words_of(name))]
+    called = os.path.basename(os.path.abspath(folder))
+    own = {*_IMAGE_WORDS, *SPLIT_NAMES, *words_of(os.path.basename(path))}
+    own |= words_of(called)  # wikiart/ beside wikiart_csv/
+    others = (name for name in _subfolders(f"{folder}/..") if name != called)
+    beside = [name for name in others if own.issuperset(words_of(name))]
     above = [f"../{name}" for name in beside]
     higher = [f"{name}/{inner}" for name in above for inner in _subfolders(f"{folder}/{name}")]
-    return [*below, *deeper, "..", *above, *higher]
+    highest = [f"{name}/{inner}" for name in higher for inner in _subfolders(f"{folder}/{name}")]
+    return [*below, *deeper, "..", *above, *higher, *highest[:MOST_FOLDERS]]
 
 
 def _subfolders(folder: str) -> list[str]:
@@ -175,24 +204,66 @@ def _find_files(
     return None
 
 
-def _check_one_folder(
-    path: str, folder: str, image: str, roots: Sequence[str], named: Sequence[str]
-) -> None:
-    """Refuses names of images that are in several folders, as those of HAM10000 are."""
-    places = {root: os.path.join(folder, root) for root in roots}
-    first = (locate(place, named[0]) for place in places.values())
-    endings = {"", *(ending for each in first for ending in _endings_in(each))}
-    in_root = {
-        root: {n for n in named for e in endings if os.path.isfile(locate(place, n) + e)}
-        for root, place in places.items()
-    }
-    holding = [root for root in roots if root and in_root[root]]
-    if len(holding) > 1 and len(set().union(*in_root.values())) >= _ENOUGH * len({*named}):
-        raise UserError(
-            f"{image!r} of {path!r} names images that are in several folders, "
-            f"{', '.join(f'{each}/' for each in holding[:3])}, but a table's are in one; bring "
-            "them together, or write each image's path from the table's folder on into that column."
-        )
+def _spread(rows: TableRows, column: str) -> list[tuple[str, str]]:
+    """As `_list_named` gives them, of rows from all over the tables."""
+    one_in, found = 1, list[tuple[str, str]]()
+    for number, row in rows:
+        name = str(row.cells.get(column) or "").strip().replace("\\", "/")
+        if name and not row.problem and sample_hash(name) % one_in == 0:
+            found.append((name, rows.tables[number][1] or ""))
+        if len(found) > _MOST_SPREAD:
+            one_in *= 2
+            found = [each for each in found if sample_hash(each[0]) % one_in == 0]
+    return found
+
+
+def _count(folder: str, root: str, ending: str, named: Sequence[tuple[str, str]]) -> int:
+    """How many of these names are files."""
+    places = {split: os.path.join(folder, root.replace(SPLIT, split)) for _, split in named}
+    return sum(_is_file(places[split], name + ending, any_case=True) for name, split in named)
+
+
+def _find_folders(
+    path: str,
+    image: str,
+    roots: Sequence[str],
+    named: Sequence[tuple[str, str]],
+    are_given: bool = False,
+) -> tuple[str, str, list[str]] | None:
+    """The folders that together have the images, as those of HAM10000 are; None if none have them.
+
+    Returns:
+      The folder that they are seen from, itself seen from the table's; the ending that names lack;
+      and the folders.
+
+    Raises:
+      UserError: if an image may be one of several files.
+    """
+    folder = kind_of(path).folder(path)
+    below = [root for root in roots if root and root != ".." and SPLIT not in root]
+    start = ".." if all(root.startswith("../") for root in below) else ""
+    first = (locate(os.path.join(folder, root), named[0][0]) for root in below)
+    for ending in {"": 0, **{each: 0 for place in first for each in _endings_in(place)}}:
+        holding = [
+            root
+            for root in below
+            if any(os.path.isfile(os.path.join(folder, root, name + ending)) for name, _ in named)
+        ]
+        found = [
+            list_in_folders(folder, holding, name + ending, split or None) for name, split in named
+        ]
+        if len(holding) < 2 - are_given or sum(map(bool, found)) < _ENOUGH * len(found):
+            continue
+        several = next((each for each in found if len(each) > 1), None)
+        if several is not None and not are_given:
+            raise UserError(
+                f"{image!r} of {path!r} names images that are in several folders, such as "
+                f"{' and '.join(several[:3])}; say which are meant, as in ingest.path_folders="
+                f"[{holding[0]}]."
+            )
+        if start or not any(root.startswith("../") for root in holding):
+            return start, ending, [os.path.relpath(root, start or ".") for root in holding]
+    return None
 
 
 def _paths_of(usual: Mapping[str, str]) -> dict[str, str]:

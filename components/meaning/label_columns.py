@@ -11,11 +11,22 @@ from image_pipeline.components.meaning.column_values import (
     plain_name,
     words_of,
 )
-from image_pipeline.components.meaning.folder_meaning import FIRST_FOLDER, choose_eval, share_splits
+from image_pipeline.components.meaning.counted_folders import Tally
+from image_pipeline.components.meaning.folder_meaning import (
+    FIRST_FOLDER,
+    SPLIT_FOLDERS,
+    Meaning,
+    choose_eval,
+    find_split_folders,
+    say_splits,
+    share_splits,
+)
+from image_pipeline.components.meaning.layout import take_splits
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.meaning.path_patterns import is_unassigned
-from image_pipeline.components.sources.file_names import SPLIT_NAMES
+from image_pipeline.components.sources.file_names import SPLIT_NAMES, split_named
 from image_pipeline.components.sources.rows import Row
+from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.sources.understood import noticed, understood
 from image_pipeline.components.tables.column_names import BOXES, usable_name, usual_columns
 from image_pipeline.components.tables.joined_rows import (
@@ -39,13 +50,15 @@ MAY_BE_SPLITS = (
     *("istrainingimage", *_SPLITS),
 )
 _ID_WORDS = {"id", "uid", "uuid", "index", "idx", "user", "patient", "subject", "hash", "md5"}
+_LABEL_WORDS = {"label", "labels"}
 _MEASURE_WORDS = {"width", "height", "size", "bytes", "date", "time", "year", "url", "name"}
 
 
 def find_labels(path: str, options: IngestOptions, rows: TableRows, first: Row) -> IngestOptions:
-    """The column of splits; and that of labels, or those of one class each."""
+    """The column of splits, or their folders; and that of labels, or those of one class each."""
     options = find_split(path, options, rows, first)
     usual = usual_columns(list(first.cells), options.columns)
+    options = _find_split_folders(path, options, rows, usual["image"])
     names_label = {"label", "mask"} & {*options.columns, *usual}
     of_boxes = [name for name in first.cells if name.lower() in (*BOXES, "tags")]
     is_joined = options.box_rows is not None or options.label_columns != ()
@@ -59,18 +72,31 @@ def find_labels(path: str, options: IngestOptions, rows: TableRows, first: Row) 
     others = {
         name: column
         for name, column in columns.items()
-        if name not in taken and not left_out.intersection((name, usable_name(name)))
+        if name not in taken
+        and not _may_be_splits(name, column)
+        and not left_out.intersection((name, usable_name(name)))
     }
     return _take_label(path, options, rows, others, columns[image or ""] if image else None)
 
 
 def find_split(path: str, options: IngestOptions, rows: TableRows, first: Row) -> IngestOptions:
-    """The column of splits, if its values are such."""
+    """The column of splits, if its values are such; or the only one of these, however called."""
+    if "split" in options.columns:
+        return options
     by_name = {plain_name(name): name for name in reversed(list(first.cells))}
     split = next((by_name[name] for name in MAY_BE_SPLITS if name in by_name), None)
-    if split is None or "split" in options.columns:
+    columns = look_at(rows, None if split is None else [split])
+    found = [name for name, column in columns.items() if _names_splits(column)]
+    if split is None and len(found) != 1:
         return options
-    return _take_split(path, options, split, look_at(rows, [split])[split])
+    split = split or found[0]
+    return _take_split(path, options, split, columns[split])
+
+
+def _names_splits(column: ColumnValues) -> bool:
+    """Whether all values are splits' words, that of training among them."""
+    known = {_SPLIT_VALUES.get(value.lower()) for value in column.values}
+    return column.is_plain and "train" in known and None not in known and len(known) > 1
 
 
 def _take_split(
@@ -86,7 +112,7 @@ def _take_split(
         only = next(iter(column.values))
         understood(f"{table}: all of {split!r} are {only!r}, so that images are shared out anew")
         return options.model_copy(update={"columns": {**options.columns, "split": None}})
-    is_split = plain_name(split) in _SPLITS
+    is_split = plain_name(split) in _SPLITS or _names_splits(column)
     are_all = len(known) == len(named) and "train" in known.values()
     is_meant = len(set(known.values())) > 1 or not has_usual_splits or len(column.values) > 1
     if not (is_split and are_all and is_meant):
@@ -131,10 +157,13 @@ def _take_label(
         for name, column in columns.items()
         if name not in one_each and column.may_be_label and not is_other(name)
     ]
+    if len(called := [name for name in others if words_of(name) & _LABEL_WORDS]) == 1:
+        others, one_each = called, []  # as `Finding Labels`
     if len(one_each) == 1:  # of which a row is one, or is not
         others += one_each
     folders = _first_folders(images, options.path_prefix or "")
-    if len(folders) > 1:  # Then classes are in the paths, as for a folder.
+    if len(folders) > 1 and not all(map(split_named, folders)):
+        # Then classes are in the paths, as for a folder.
         if others or len(one_each) > 1:
             more = ", ".join(map(repr, (others or one_each)[:5]))
             understood(
@@ -166,6 +195,30 @@ def _take_label(
             f"{values[0]!r}}}; for images without labels, ingest.label_pattern=null."
         )
     return options
+
+
+def _find_split_folders(
+    path: str, options: IngestOptions, rows: TableRows, image: str
+) -> IngestOptions:
+    """The options of folders in paths that are called train, val, test, where nothing else is."""
+    is_said = options.split_pattern is not None or "split" in options.columns
+    is_said |= options.path_folders != () or any(split for _, split in rows.tables)
+    if is_said or kind_of(path).in_folder is not None:
+        return options
+    cells = (row.cells.get(image) for _, row in rows if not row.problem)
+    named = (options.without_prefix(cell).strip() for cell in cells if isinstance(cell, str))
+    pattern, splits = find_split_folders(Tally(each.replace("\\", "/") for each in named).folders())
+    if pattern is None:
+        return options
+    understood(f"{os.path.basename(path)}: {say_splits(splits)} in paths are taken as splits")
+    meaning = Meaning(kind=SPLIT_FOLDERS, split_pattern=pattern, splits=splits)
+    return options.model_copy(update=take_splits(path, options, meaning))
+
+
+def _may_be_splits(name: str, column: ColumnValues) -> bool:
+    """Whether a column is called as those of splits are, and its values may number these."""
+    is_number = column.is_yes_or_no or not column.are_words
+    return plain_name(name) in MAY_BE_SPLITS and is_number
 
 
 def is_other(name: str) -> bool:

@@ -73,7 +73,7 @@ def understand(
     if meaning.leave_out:
         update["leave_out"] = tuple(dict.fromkeys((*options.leave_out, *meaning.leave_out)))
     if meaning.splits and options.split_pattern is None:
-        update |= _take_splits(images, options, meaning)
+        update |= take_splits(images, options, meaning)
     return options.model_copy(update=update), meaning.said
 
 
@@ -137,7 +137,7 @@ def _take_label_map(
     )
 
 
-def _take_splits(images: str, options: IngestOptions, meaning: Meaning) -> dict[str, Any]:
+def take_splits(images: str, options: IngestOptions, meaning: Meaning) -> dict[str, Any]:
     """The options of splits that folders name, beside those that are given."""
     found = meaning.options()
     if options.splits == IngestOptions().splits and not options.split_names:

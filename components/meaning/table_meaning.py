@@ -5,9 +5,11 @@ refused with the options for each meaning.
 """
 
 import os
+import re
 
 from image_pipeline.components import files
 from image_pipeline.components.meaning.box_columns import find_box_rows
+from image_pipeline.components.meaning.folder_meaning import FIRST_FOLDER
 from image_pipeline.components.meaning.image_columns import find_images
 from image_pipeline.components.meaning.label_columns import find_labels, find_split
 from image_pipeline.components.meaning.mask_columns import (
@@ -54,7 +56,12 @@ def understand_rows(path: str, options: IngestOptions, rows: TableRows) -> Inges
         options = options.model_copy(update={"columns": {**options.columns, LABEL: LABEL}})
     options = find_run_lengths(path, options, rows, first)
     options = find_box_rows(path, options, rows, first)
-    return find_labels(path, options, rows, first)
+    options = find_labels(path, options, rows, first)
+    if not options.path_folders or options.label_pattern != FIRST_FOLDER:
+        return options
+    # The folders in which a table's paths are looked for are no part of what these say.
+    folders = "|".join(map(re.escape, options.path_folders))
+    return options.model_copy(update={"label_pattern": f"(?:{folders})/{FIRST_FOLDER}"})
 
 
 def _say_encoding(path: str, rows: TableRows) -> None:

@@ -104,6 +104,10 @@ class TableOptions(Options):
     path_prefix: str | None = None
     """What is taken off the beginning of each path, where a table has those of another machine,
     such as `C:/Users/someone/data/`; with slashes, also where the table has backslashes."""
+    path_folders: tuple[str, ...] = ()
+    """Folders in which each path is looked for, where a table names images that are in several, as
+    `[images_001/images, images_002/images]`; seen from `root_dir`, on this machine. A table of a
+    split looks in the folders that are called as it is, if any are."""
     boxes: BoxOptions | None = None
     """How the column of boxes is read, if there is one. None: as COCO has them, in pixels."""
     root_dir: str | None = None

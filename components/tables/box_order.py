@@ -15,7 +15,11 @@ from image_pipeline.components.sources.folder import Folder, locate
 from image_pipeline.components.sources.options import BoxRowOptions, TableOptions
 from image_pipeline.components.sources.references import Annotations, ImageRef
 from image_pipeline.components.sources.source_kinds import kind_of
-from image_pipeline.components.tables.joined_rows import as_number, read_numbers
+from image_pipeline.components.tables.joined_rows import (
+    as_number,
+    list_in_folders,
+    read_numbers,
+)
 
 _MOST_SIZES = 200  # images whose headers are read
 _MOST_BYTES = 2**18  # of a file, for its size
@@ -154,7 +158,7 @@ class ImageSizes:
         """Takes the table, and how its paths are read."""
         folder = kind_of(path).folder(path)
         root = locate(folder, options.root_dir) if options.root_dir else folder
-        self._source, self._options = Folder(root), options
+        self._source, self._options, self._root = Folder(root), options, root
         self._known: dict[str, tuple[float, float] | None] = {}
 
     def of(self, cell: Any) -> tuple[float, float] | None:
@@ -163,6 +167,8 @@ class ImageSizes:
             return None
         named = self._options.without_prefix(str(cell).strip()) + (self._options.path_ending or "")
         name = named.replace("\\", "/")
+        found = list_in_folders(self._root, self._options.path_folders, name)
+        name = found[0] if len(found) == 1 else name
         if name not in self._known:
             if len(self._known) >= _MOST_SIZES:
                 return None

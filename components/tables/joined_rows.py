@@ -7,7 +7,8 @@ import array
 import collections
 import functools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from image_pipeline.components import files
 from image_pipeline.components.labels.box_cells import BOXES, SIZE, StatedBoxes
 from image_pipeline.components.messages import show
+from image_pipeline.components.sources.file_names import split_in_path, split_named
 from image_pipeline.components.sources.options import (
     BoxRowOptions,
     RunLengthOptions,
@@ -37,18 +39,21 @@ Numbered = tuple[int, Row]  # with the number of its table
 def needs_joining(options: TableOptions) -> bool:
     """Whether the options join anything."""
     joined = options.box_rows, options.run_lengths
-    named = options.label_columns, options.path_ending, options.path_prefix
+    named = options.label_columns, options.path_ending, options.path_prefix, options.path_folders
     return any(named) or any(joined)
 
 
-def join_rows(rows: Iterable[Numbered], options: TableOptions, root: str) -> Iterator[Numbered]:
+def join_rows(
+    rows: Iterable[Numbered], options: TableOptions, root: str, splits: Sequence[str | None]
+) -> Iterator[Numbered]:
     """The rows as a table would have them that has a row an image.
 
     Args:
       rows: of the table; they are iterated several times.
       options: `box_rows`, `run_lengths`, `label_columns`, `path_ending`, `path_prefix`,
-        and the columns of the images and masks.
+        `path_folders`, and the columns of the images and masks.
       root: the folder that relative paths start from.
+      splits: of each table, as its name names it.
 
     Yields:
       Rows in the order in which their images are first named, each with the number of its table.
@@ -66,18 +71,34 @@ def join_rows(rows: Iterable[Numbered], options: TableOptions, root: str) -> Ite
             path = cells.get(column)
             if (ending or options.path_prefix) and isinstance(path, str | int) and path != "":
                 cells = cells | {column: options.without_prefix(str(path).strip()) + ending}
+        problem, named = row.problem, str(cells.get(image) or "").strip()
+        if options.path_folders and named and not problem:
+            found = list_in_folders(root, options.path_folders, named, splits[number])
+            cells = cells | {image: found[0] if found else named}
+            if len(found) > 1:
+                problem = f"{show(named)} is in several folders: {', '.join(found)}"
         if runs is not None and not row.problem and cells.get(image) not in (None, ""):
             path = files.join(root, str(cells[image])) if root else str(cells[image])
             cells = cells | {MASK: refer_to_runs(path, cells[MASK])}
         if options.label_columns and not row.problem:
             cells = _join_labels(cells, options)
-        yield number, Row(row.line, cells, row.problem)
+        yield number, Row(row.line, cells, problem)
     if left_out:
         counts = ", ".join(f"{name} ({left_out[name]:,})" for name in sorted(left_out))
         noticed(
             f"run lengths of classes that ingest.run_lengths.classes does not name are left out: "
             f"{counts}"
         )
+
+
+def list_in_folders(
+    root: str, folders: Sequence[str], path: str, split: str | None = None
+) -> list[str]:
+    """The files of a path in the folders that are called as its split is; in all, if none is."""
+    named = split and split_named(split)
+    own = [folder for folder in folders if named and split_in_path(folder) == named] or folders
+    paths = (f"{folder}/{path}" for folder in own)
+    return [each for each in paths if os.path.isfile(os.path.join(root, each))]
 
 
 def _join_labels(cells: Mapping[str, Any], options: TableOptions) -> dict[str, Any]:

@@ -62,12 +62,12 @@ class TableRows:
         if not needs_joining(options):
             return self
         wanted: tuple[Any, ...] = (options.box_rows, options.run_lengths, options.label_columns)
-        wanted += (options.path_ending, options.path_prefix, options.root_dir)
+        wanted += (options.path_ending, options.path_prefix, options.path_folders, options.root_dir)
         wanted += (options.columns, options.column_types)
         if self._joined is None or self._joined[0] != wanted:
             folder = kind_of(self._path).folder(self._path)
             root = locate(folder, options.root_dir) if options.root_dir else folder
-            rows = join_rows(self, options, root)
+            rows = join_rows(self, options, root, [split for _, split in self.tables])
             joined = TableRows(self._path, options, rows)
             joined.tables = self.tables
             self._joined = wanted, joined

@@ -300,10 +300,9 @@ def _write_splits(layout: Layout, exact: Mapping[str, float] | None) -> str:
         who, rows = ("table names", "rows") if is_table else ("items name", "items")
         lines = [f"# The {who} the split; shares are for {rows} that name none."]
     else:
-        lines = [
-            "# Folders name the split; shares are for images in other folders.",
-            f"split_pattern: {_quote(layout.split_pattern)}",
-        ]
+        lines = ["# Folders name the split; shares are for images in other folders."]
+    if layout.split_pattern is not None:
+        lines.append(f"split_pattern: {_quote(layout.split_pattern)}")
     lines.append(f"splits: {_flow(shares)}")
     if layout.split_names:
         lines.append(f"split_names: {_flow(layout.split_names)}  # training needs `eval`")

@@ -14,7 +14,7 @@ from image_pipeline.components.meaning.complete_options import complete_options
 from image_pipeline.components.meaning.folder_meaning import choose_eval
 from image_pipeline.components.meaning.open_source import no_usable_row, open_complete
 from image_pipeline.components.meaning.options import IngestOptions
-from image_pipeline.components.meaning.path_patterns import names_of
+from image_pipeline.components.meaning.path_patterns import match_pattern, names_of, path_of
 from image_pipeline.components.meaning.pixel_lists import UnstatedShape, propose_shape
 from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES
 from image_pipeline.components.sources.folder import OUTSIDE
@@ -64,7 +64,8 @@ class _Rows:
     def count(self, ref: ImageRef, said: Annotations) -> None:
         """Takes a row into account that can be used."""
         self.refs.append(ref)
-        self.splits.update(filter(None, [said.split]))
+        in_path = match_pattern(self.options.split_pattern, "split", path_of(ref))
+        self.splits.update(filter(None, [in_path if said.split is None else said.split]))
         further: dict[str, Any] = dict(zip(order_names(self._types), said.further, strict=True))
         if "boxes" in further:
             self.names.update(box.name for box in further["boxes"][1])
@@ -113,6 +114,7 @@ def read_layout(table: str, given: IngestOptions) -> tuple[Layout, Source, list[
         rows.problems,
         label_pattern=None if has_label else options.path_label_pattern,
         classes=names,
+        split_pattern=options.split_pattern,
         split_names=split_names,
         splits=splits,
         columns=columns,
@@ -129,7 +131,8 @@ def read_layout(table: str, given: IngestOptions) -> tuple[Layout, Source, list[
 
 def _list_further(options: IngestOptions) -> dict[str, Any]:
     """What was understood of a table's rows, beside its columns."""
-    kept = {"label_columns", "box_rows", "run_lengths", "path_ending", "path_prefix", "pixel_shape"}
+    kept = {"label_columns", "box_rows", "run_lengths", "path_ending", "path_prefix"}
+    kept |= {"path_folders", "pixel_shape"}
     kept |= {"boxes"} if options.box_rows is not None else set()
     kept |= {"masks"} if options.run_lengths is not None else set()
     return options.model_dump(mode="json", include=kept, exclude_defaults=True)

@@ -311,7 +311,7 @@ def test_classes_beside_which_boxes_lie_are_asked_for(tmp_path, name, text):
 def test_texts_that_are_not_read_are_told_beside_tables(tmp_path):
     draw_images(tmp_path, ["images/a.png", "images/b.png"])
     write(tmp_path / "partition.txt", "a.png 0\nb.png 1\n")
-    write(tmp_path / "attributes.txt", "2\nMale Young\na.png 1 -1\nb.png -1 1\n")
+    write(tmp_path / "attributes.txt", "of\na.png\nMale\nb.png\nYoung\n")
     with pytest.raises(UserError, match=r"partition.txt may; attributes.txt: may say more of the"):
         understand(tmp_path)
 
@@ -321,6 +321,21 @@ def test_tables_are_offered_where_folders_are_no_classes(tmp_path):
     write(tmp_path / "data/legend.csv", "image,emotion\na.png,joy\n")
     with pytest.raises(UserError, match=r"hardly a class; and data/legend.csv may say more. Say w"):
         understand(tmp_path)
+
+
+def test_json_that_is_no_table_is_not_offered(tmp_path):
+    draw_images(tmp_path, [f"images/{name}/{n}.png" for name in ("cat", "dog") for n in range(3)])
+    write(tmp_path / "meta/train.txt", "cat/0\ndog/0\n")
+    write(tmp_path / "meta/train.json", '{"cat": ["cat/0"], "dog": ["dog/0"]}')
+    (_, told) = understand(tmp_path).options.understood
+    assert told.startswith("meta/train.txt: not read, for folders name the classes")
+
+
+def test_names_of_splits_in_files_names_are_no_classes(tmp_path):
+    draw_images(
+        tmp_path, [f"faces/{name}_{n:05}.png" for name in ("train", "test") for n in (1, 2)]
+    )
+    assert understand(tmp_path, label_pattern="(?P<label>[^/]+)/.+").classes == {"faces": 4}
 
 
 @pytest.mark.parametrize(

@@ -430,14 +430,87 @@ def test_text_files_have_rows_with_commas_and_masks_beside_images(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["", ".png"])
-def test_names_of_images_in_several_folders_are_refused_with_these(tmp_path, ending):
-    draw_images(tmp_path, [f"part_{n % 2}/a{n}.png" for n in range(6)])
-    rows = [["image_id", "label"], *([f"a{n}{ending}", n % 2] for n in range(6))]
+@pytest.mark.parametrize("below", ["", "lists/"])
+def test_names_of_images_in_several_folders_are_found_in_each(tmp_path, ending, below):
+    names = [f"a{n:03}" for n in range(80)]  # of which the first 50 are in one folder
+    paths = [f"img/part_{n // 60}/{name}.png" for n, name in enumerate(names)]
+    draw_images(tmp_path, paths)
+    rows = [["image_id", "label"], *([f"{name}{ending}", n % 2] for n, name in enumerate(names))]
+    listing = understand(write_table(tmp_path / f"{below}t.csv", rows))
+    assert listing.options.path_folders == ("img/part_0", "img/part_1")
+    labels = {path: str(n % 2) for n, path in enumerate(paths)}
+    assert labels_of(listing) == labels
+    unlabelled = understand(write_table(tmp_path / f"{below}t.csv", [row[:1] for row in rows]))
+    assert labels_of(unlabelled) == dict.fromkeys(paths)
+
+
+def test_names_that_are_in_several_folders_twice_are_refused_with_these(tmp_path):
+    draw_images(tmp_path, [f"part_{n % 2}/a{n}.png" for n in range(6)] + ["part_0/a1.png"])
+    rows = [["image_id", "label"], *([f"a{n}", n % 2] for n in range(6))]
     table = write_table(tmp_path / "t.csv", rows)
-    with pytest.raises(UserError, match=r"images that are in several folders, part_0/, part_1/, b"):
+    with pytest.raises(UserError, match=r"such as part_0/a1.png and part_1/a1.png; say which are"):
         understand(table)
-    rows[1:] = [[f"part_{n % 2}/a{n}.png", n % 2] for n in range(6)]
-    assert understand(write_table(tmp_path / "t.csv", rows)).classes == {"0": 3, "1": 3}
+    listing = understand(table, path_folders=["part_0", "part_1"])
+    problems = [ref.message for ref in listing.refs() if ref.problem]
+    assert problems == ["t.csv:3: 'a1.png' is in several folders: part_0/a1.png, part_1/a1.png"]
+    (tmp_path / "part_0/a1.png").unlink()
+    assert len(labels_of(understand(table, path_folders=["part_0", "part_1"]))) == 6
+
+
+def test_a_list_in_a_folder_called_like_that_of_its_images_finds_them(tmp_path):
+    draw_images(tmp_path / "wikiart", [f"{name}/{n}.png" for name in "ab" for n in range(2)])
+    rows = [[f"{name}/{n}.png", "ab".index(name)] for name in "ab" for n in range(2)]
+    listing = understand(write_table(tmp_path / "wikiart_csv/style_train.csv", rows))
+    assert listing.classes == {"0": 2, "1": 2} and listing.options.root_dir == "../wikiart"
+
+
+def test_lists_of_splits_look_in_the_folders_of_these(tmp_path):
+    for split, folder, number in (("train_1", "train_images", 4), ("valid", "val_images", 2)):
+        names = [f"id{n}" for n in range(number)]  # the same in both
+        draw_images(tmp_path / folder / folder, [f"{name}.png" for name in names])
+        rows = [["id_code", "diagnosis"], *([name, n % 2] for n, name in enumerate(names))]
+        write_table(tmp_path / f"{split}.csv", rows)
+    given = tmp_path / "{train_1,valid}.csv"
+    with pytest.raises(UserError, match=rf"give --images '{given}'"):
+        understand(tmp_path)
+    assert splits_of(understand(given)) == {
+        f"{folder}/{folder}/id{n}.png": split
+        for folder, split, number in (("train_images", "train", 4), ("val_images", "eval", 2))
+        for n in range(number)
+    }
+
+
+def test_folders_of_splits_in_paths_are_splits_and_no_classes(tmp_path):
+    paths = [f"{split}/{n}.png" for split in ("train", "val") for n in range(4)]
+    draw_images(tmp_path, paths)
+    rows = [["file", "gender"], *([path, "mf"[n % 2]] for n, path in enumerate(paths))]
+    listing = understand(write_table(tmp_path / "t.csv", rows))
+    assert listing.classes == {"f": 4, "m": 4}
+    assert splits_of(listing) == {
+        path: {"train": "train", "val": "eval"}[path.partition("/")[0]] for path in paths
+    }
+    assert "t.csv: train/, val/ (eval) in paths are taken as splits" in listing.options.understood
+
+
+def test_columns_that_name_or_number_splits_are_no_labels(tmp_path):
+    draw_images(tmp_path, [f"{n}.png" for n in range(8)])
+    rows = [["image", "partition"], *([f"{n}.png", n % 3] for n in range(8))]
+    listing = understand(write_table(tmp_path / "t.csv", rows))
+    assert (
+        listing.classes == {} and "does not say which rows are for training" in listing.noticed[0]
+    )
+    for row in rows[1:]:
+        row[1] = ("train", "val", "test")[row[1]]
+    rows[0][1] = "evaluation_status"
+    listing = understand(write_table(tmp_path / "t.csv", rows))
+    assert list(splits_of(listing).values()) == ["train", "eval", "test"] * 2 + ["train", "eval"]
+
+
+def test_of_several_columns_the_one_called_a_label_is_it(tmp_path):
+    draw_images(tmp_path, [f"{n}.png" for n in range(8)])
+    rows = [["Image Index", "Finding Labels", "Follow-up #"]]
+    rows += [[f"{n}.png", ("none", "mass")[n % 2], n % 3] for n in range(8)]
+    assert understand(write_table(tmp_path / "t.csv", rows)).classes == {"mass": 4, "none": 4}
 
 
 def test_a_column_of_files_names_is_the_images_whatever_it_is_called(tmp_path):
