@@ -25,7 +25,7 @@ from image_pipeline.components.tables.outlines import COLUMN
 _NAMED = re.compile(
     r"[^/]*coco[^/]*\.json|(_?annotations|instances|panoptic)[^/]*\.json", re.IGNORECASE
 )
-_KEYS = re.compile(rb'"(images|annotations|categories)"\s*:\s*\[\s*(\{|\])')
+_KEYS = re.compile(rb'"(images|annotations|categories|imgs|anns|cats)"\s*:\s*(\[\s*[{\]]|\{)')
 _CHUNK = 2**17  # bytes at a file's beginning and end, by which it is told
 _LOOKED_FOR = 20  # images of a file, to find the folder that they are in
 
@@ -69,7 +69,7 @@ def _has_lists(path: str) -> bool:
 
 def _choose(found: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Those of boxes, or else of segments, where a folder has others, too, such as captions."""
-    for named in ("instances", "panoptic"):
+    for named in ("instances", "person_keypoints", "panoptic"):
         if chosen := [(below, name) for below, name in found if name.lower().startswith(named)]:
             return chosen
     return list(found)
@@ -141,7 +141,7 @@ def _find_images(folder: str, below: str, split: str | None, rows: Sequence[Row]
     """The folder that a file's images are in, by the first of them."""
     named = [row.cells.get("file_name") for row in rows[:_LOOKED_FOR] if not row.problem]
     paths = [name.replace("\\", "/") for name in named if isinstance(name, str)]
-    own = [os.path.join(folder, each) for each, _, _ in walk(folder, most_deep=2)]
+    own = [os.path.join(folder, each) for each, _, _ in walk(folder, most_deep=3)]
     # Of several folders that have files of these names, the split's own, or the file's.
     own.sort(key=lambda each: os.path.normpath(each) != os.path.normpath(f"{folder}/{below}"))
     own.sort(key=lambda each: split is None or _split_of(each[len(folder) :], "") != split)

@@ -1,9 +1,11 @@
-"""CreateML: a JSON file of images and the boxes in them, one a split or one for all.
+"""JSON lists of images and the boxes in them, one a split or one for all.
 
-A box is told by its centre and sides in pixels, see
-https://developer.apple.com/documentation/createml/building-an-object-detector-data-source.
+CreateML tells a box by its centre and sides in pixels, see
+https://developer.apple.com/documentation/createml/building-an-object-detector-data-source; BDD100K
+by corners, see https://doc.bdd100k.com/format.html; Visual Genome by a corner and sides.
 """
 
+import dataclasses
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -15,28 +17,82 @@ from image_pipeline.components.sources.source_kinds import Asked, SourceKind, li
 from image_pipeline.components.tables.annotated_folders import Look, glance, read_head, walk
 from image_pipeline.components.tables.coco_folder import read_files
 
-_BEGINS = re.compile(rb'\s*\[\s*\{.*"coordinates"\s*:\s*\{', re.DOTALL)
-_IMAGE, _OBJECTS = ("image", "imagefilename"), ("annotations", "annotation")
-_NUMBERS = ("x", "y", "width", "height")
+_BEGINS = re.compile(rb'\s*\[\s*\{.*"(coordinates|box2d)"\s*:\s*\{', re.DOTALL)
+_IMAGE = ("image", "imagefilename", "file_name", "name", "image_url")
+_OBJECTS = ("annotations", "annotation", "labels", "objects")
 
 
-def is_createml(objects: Sequence[Any]) -> bool:
-    """Whether a list of JSON is one of images and boxes with coordinates."""
-    return any(
-        isinstance(each, dict) and isinstance(each.get("coordinates"), dict)
-        for image in objects
-        for each in _objects_of(image)
-    )
+@dataclasses.dataclass(frozen=True)
+class BoxForm:
+    """How the objects of images say where they are.
+
+    Attributes:
+      name: of who writes it so.
+      words: for messages.
+      place: the key of the numbers; "" if they are the object's own.
+      numbers: their keys.
+      format: what they are, as `BoxOptions` has it.
+    """
+
+    name: str
+    words: str
+    place: str
+    numbers: tuple[str, ...]
+    format: str
+
+    def place_of(self, said: Any) -> dict[str, Any] | None:
+        """Where an object has its numbers; None if it has none."""
+        place = said.get(self.place) if self.place and isinstance(said, dict) else said
+        has_all = isinstance(place, dict) and (self.place or place.keys() >= {*self.numbers})
+        return place if has_all else None
 
 
-def join_boxes(image: Any) -> Any:
-    """The row of an image: `file_name` and `boxes`; what is no object stays as it is."""
+_FORMS = (
+    BoxForm(
+        "CreateML",
+        "centre and sides",
+        "coordinates",
+        ("x", "y", "width", "height"),
+        "center_xywh",
+    ),
+    BoxForm("BDD100K", "corners", "box2d", ("x1", "y1", "x2", "y2"), "xyxy"),
+    BoxForm("Visual Genome", "left, top and sides", "", ("x", "y", "w", "h"), "xywh"),
+)
+
+
+def find_form(objects: Sequence[Any]) -> BoxForm | None:
+    """The form of boxes that a list of JSON has; None if it is none of images and boxes."""
+    said = [each for image in objects for each in _objects_of(image)]
+    return next((form for form in _FORMS if any(map(form.place_of, said))), None)
+
+
+def join_boxes(image: Any, form: BoxForm) -> Any:
+    """The row of an image: `file_name` and `boxes`; what is no object stays as it is.
+
+    What BDD100K says of the image, in `attributes`, is a column each; lanes and areas are no boxes.
+    """
     if not isinstance(image, dict):
         return image
-    boxes = [_read_box(each) for each in _objects_of(image)]
-    stated = StatedBoxes({SIZE: [], BOXES: boxes, FORMAT: "center_xywh"})
-    rest = {key: image[key] for key in image if key not in (*_IMAGE, *_OBJECTS)}
-    return rest | {"file_name": _first(image, _IMAGE), BOXES: stated}
+    objects = [each for each in _objects_of(image) if not _is_outline(each, form)]
+    boxes = [_read_box(each, form) for each in objects]
+    stated = StatedBoxes({SIZE: [], BOXES: boxes, FORMAT: form.format})
+    name = next((key for key in _IMAGE if image.get(key) is not None), "")
+    path = image.get(name)
+    if name == "image_url" and isinstance(path, str):
+        path = path.rpartition("/")[2]
+    rest = {key: image[key] for key in image if key not in (name, *_OBJECTS, "attributes")}
+    attributes = image.get("attributes")
+    rest |= attributes if isinstance(attributes, dict) else {}
+    return rest | {"file_name": path, BOXES: stated}
+
+
+def count_outlines(objects: Sequence[Any], form: BoxForm) -> int:
+    """How many objects are no boxes, but lines or areas."""
+    return sum(_is_outline(each, form) for image in objects for each in _objects_of(image))
+
+
+def _is_outline(said: Any, form: BoxForm) -> bool:
+    return isinstance(said, dict) and "poly2d" in said and form.place_of(said) is None
 
 
 def _objects_of(image: Any) -> list[Any]:
@@ -48,19 +104,23 @@ def _first(image: dict[str, Any], keys: Sequence[str]) -> Any:
     return next((image[key] for key in keys if image.get(key) is not None), None)
 
 
-def _read_box(said: Any) -> Any:
+def _read_box(said: Any, form: BoxForm) -> Any:
     """As `box_cells.read_boxes` takes it, or as it is if it is no box, which it says then."""
-    place = said.get("coordinates") if isinstance(said, dict) else None
-    if not isinstance(place, dict):
+    place = form.place_of(said)
+    if place is None:
         return said
-    return {"bbox": [place.get(name) for name in _NUMBERS], "category": said.get("label")}
+    names = said.get("names")
+    name = _first(said, ("label", "category")) or (
+        names[0] if isinstance(names, list) and names else None
+    )
+    return {"bbox": [place.get(number) for number in form.numbers], "category": name}
 
 
 def _find_files(folder: str, look: Look = walk) -> list[tuple[str, str]]:
     """The files of a folder, or of its folders: where each is, and its name."""
     return [
         (below, name)
-        for below, _, names in look(folder, 1)
+        for below, _, names in look(folder, 2)
         for name in names
         if name.lower().endswith(".json")
         and _BEGINS.match(read_head(os.path.join(folder, below, name), 2**16))
@@ -68,11 +128,14 @@ def _find_files(folder: str, look: Look = walk) -> list[tuple[str, str]]:
 
 
 def _read_folder(folder: str, columns: Asked) -> Iterator[Row]:
-    yield from read_files("CreateML", folder, _find_files(folder), columns)
+    found = _find_files(folder)
+    begins = _BEGINS.match(read_head(os.path.join(folder, *found[0]), 2**16))
+    form = next(each for each in _FORMS if begins and each.place == begins[1].decode())
+    yield from read_files(form.name, folder, found, columns)
 
 
 CREATEML_FOLDER = SourceKind(
-    name="a folder of CreateML files",
+    name="a folder of JSON lists of boxes",
     in_folder=lambda folder: bool(_find_files(folder, glance)),
     files=list_whole,
     rows=_read_folder,

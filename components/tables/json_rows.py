@@ -17,10 +17,11 @@ from image_pipeline.components.json_text import once, parse_json
 from image_pipeline.components.labels.box_cells import BOXES, CLASSES, SIZE, StatedBoxes
 from image_pipeline.components.messages import show
 from image_pipeline.components.names import decode_name
+from image_pipeline.components.sources.file_names import split_named
 from image_pipeline.components.sources.rows import MOST_COLUMNS, Row, TableError
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, read_head
-from image_pipeline.components.sources.understood import understood
-from image_pipeline.components.tables.createml import is_createml, join_boxes
+from image_pipeline.components.sources.understood import noticed, understood
+from image_pipeline.components.tables.createml import count_outlines, find_form, join_boxes
 from image_pipeline.components.tables.drawn_masks import (
     NO_SEGMENT,
     OUTLINES,
@@ -29,6 +30,7 @@ from image_pipeline.components.tables.drawn_masks import (
     list_levels,
     read_segments,
 )
+from image_pipeline.components.tables.joined_rows import ONLY_CLASS
 from image_pipeline.components.tables.outlines import (
     BACKGROUND,
     COLUMN,
@@ -39,6 +41,7 @@ from image_pipeline.components.tables.outlines import (
 from image_pipeline.components.tables.panoptic import is_panoptic, read_panoptic
 from image_pipeline.components.tables.text_rows import as_text, open_lines
 
+_SHORT = {"images": "imgs", "annotations": "anns", "categories": "cats"}  # as COCO-Text has them
 _MOST_PX = 2**31  # of a side: more is no size
 
 
@@ -68,15 +71,15 @@ def _read_json(path: str, columns: Asked) -> Iterator[Row]:
     """A COCO file's images, or a list of objects; `line` is an object's number. Held in memory."""
     with files.open_input(path) as file:
         text = as_text(file).read()
-    keeps_all, left_out = asks_for_outlines(columns), 0
+    keeps_all, left_out, has_keypoints = asks_for_outlines(columns), 0, False
 
     def make_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
         """Leaves out what is most of a COCO file, and not used; outlines are kept as text."""
-        nonlocal left_out
+        nonlocal left_out, has_keypoints
         read = dict(pairs)
         if len(read) < len(pairs):
             once(pairs)  # Says which key is there twice; asked here, it would always take its time.
-        read.pop("keypoints", None)
+        has_keypoints |= bool(read.pop("keypoints", None))
         if isinstance(outline := read.pop("segmentation", None), list | dict):
             if keeps_all or not read.get("bbox"):
                 read["segmentation"] = _Outline(json.dumps(outline))
@@ -92,6 +95,8 @@ def _read_json(path: str, columns: Asked) -> Iterator[Row]:
         raise TableError(getattr(error, "lineno", 1), f"it is no JSON ({error}).") from error
     if isinstance(found, dict):
         rows = read_coco(found, path, columns)
+        if has_keypoints:
+            noticed(f"{os.path.basename(path)}: keypoints of objects are not read")
         if left_out:
             understood(
                 f"{os.path.basename(path)}: boxes; ingest.columns={{mask: {COLUMN}}} takes the "
@@ -99,9 +104,12 @@ def _read_json(path: str, columns: Asked) -> Iterator[Row]:
             )
     elif isinstance(found, list):
         rows = found
-        if is_createml(found):
-            rows = list(map(join_boxes, found))
-            understood(f"{os.path.basename(path)}: CreateML's boxes, centre and sides in pixels")
+        if form := find_form(found):
+            rows = [join_boxes(each, form) for each in found]
+            table = os.path.basename(path)
+            understood(f"{table}: {form.name}'s boxes, {form.words} in pixels")
+            if outlines := count_outlines(found, form):
+                noticed(f"{table}: objects that are lines or areas, not boxes: {outlines:,}")
     else:
         raise TableError(1, "it must be a COCO file or a list of objects, a row each.")
     has_halves = "\\ud" in text.lower()  # of surrogate pairs, which are no text by themselves
@@ -148,10 +156,11 @@ def read_coco(
     images, annotations, categories = (
         _list_objects(content, key) for key in ("images", "annotations", "categories")
     )
+    are_named = bool(categories) or any("category_id" in each for each in annotations)
     names = {each.get("id"): _name_of(each) for each in sorted(categories, key=_id_of)}
     boxes: dict[Any, list[dict[str, Any]]] = collections.defaultdict(list)
     for each in annotations:
-        category = each.get("category_id")
+        category = each.get("category_id") if are_named else ONLY_CLASS
         box = {"bbox": each.get("bbox"), "iscrowd": each.get("iscrowd", 0)}
         boxes[each.get("image_id")].append(box | {"category": names.get(category, category)})
     _check_ids(collections.Counter(each.get("id") for each in images), boxes)
@@ -168,9 +177,11 @@ def read_coco(
     for each in images:
         stated = {SIZE: _read_size(each), BOXES: boxes.get(each.get("id"), [])}
         row = {"file_name": _find_name(each), "image_id": each.get("id")}
+        split = each.get("split", each.get("set"))  # the latter is COCO-Text's
+        row |= {"split": split} if isinstance(split, str) and split_named(split) else {}
         rows.append(row | {BOXES: StatedBoxes(stated)})
     for row in rows[:1]:
-        row[BOXES][CLASSES] = list(names.values())
+        row[BOXES][CLASSES] = list(names.values()) if are_named else [ONLY_CLASS]
     return rows
 
 
@@ -237,7 +248,9 @@ def _refer_to_masks(
 
 
 def _list_objects(content: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    listed = content.get(key)
+    listed = content.get(key, content.get(_SHORT[key]))
+    if isinstance(listed, dict):  # by their ids
+        listed = [{"id": i, **o} if isinstance(o, dict) else o for i, o in listed.items()]
     if not isinstance(listed, list) or not all(map(_is_object, listed)):
         raise TableError(
             1,

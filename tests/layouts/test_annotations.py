@@ -202,6 +202,78 @@ def test_createml_boxes_are_centre_and_sides(tmp_path, keys):
     assert "it is no JSON object" in problems[1]
 
 
+def test_corners_of_bdd100k_are_boxes_and_what_it_says_of_images_is_columns(tmp_path):
+    draw_images(tmp_path / "images/100k", ["train/a.png", "train/b.png", "val/c.png"])
+    car = {"category": "car", "box2d": {"x1": 1.5, "y1": 2, "x2": 20, "y2": 22}}
+    lane = {"category": "lane", "poly2d": [{"vertices": [[1, 2]]}]}
+    for split, names in (("train", "ab"), ("val", "c")):
+        said = [
+            {"name": f"{name}.png", "attributes": {"weather": f"w{name}"}, "labels": [car, lane]}
+            for name in names
+        ]
+        path = tmp_path / "labels/det_20" / f"det_{split}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(said))
+    listing = understand(tmp_path)
+    paths = ["images/100k/train/a.png", "images/100k/train/b.png", "images/100k/val/c.png"]
+    assert boxes_of(listing) == {path: [("car", 1.5, 2, 20, 22)] for path in paths}
+    assert listing.options.boxes.format == "xyxy"
+    assert list(column_of(listing, "weather").values()) == ["wa", "wb", "wc"]
+    assert list(splits_of(listing).values()) == ["train", "train", "eval"]
+    assert "det_train.json: objects that are lines or areas, not boxes: 2" in listing.noticed
+    (tmp_path / "labels/det_20/det_val.json").rename(tmp_path / "labels/det_val.json")
+    alone = understand(tmp_path / "labels/det_val.json")
+    assert boxes_of(alone) == {"c.png": [("car", 1.5, 2, 20, 22)]}
+
+
+def test_boxes_of_visual_genome_are_a_corner_and_sides(tmp_path):
+    draw_images(tmp_path, ["VG_100K/1.png", "VG_100K_2/2.png"])
+    tree = {"names": ["tree", "oak"], "x": 1, "y": 2, "w": 10, "h": 12, "synsets": []}
+    said = [
+        {"image_id": n, "objects": [tree], "image_url": f"https://x/VG/{n}.png"} for n in (1, 2)
+    ]
+    (tmp_path / "objects.json").write_text(json.dumps(said))
+    listing = understand(tmp_path / "objects.json")
+    assert listing.options.boxes.format == "xywh"
+    boxes = [("tree", 1, 2, 10, 12)]
+    assert boxes_of(listing) == {"VG_100K/1.png": boxes, "VG_100K_2/2.png": boxes}
+
+
+@pytest.mark.parametrize(
+    "keys", [("images", "annotations", "categories"), ("imgs", "anns", "cats")]
+)
+@pytest.mark.parametrize("is_named", [True, False])
+def test_coco_by_ids_and_in_short(tmp_path, keys, is_named):
+    draw_images(tmp_path / "images", ["0.png", "1.png"])
+    sets = ("train", "val")
+    images = {str(n): {"id": n, "file_name": f"{n}.png", "set": sets[n]} for n in (0, 1)}
+    box = {"bbox": [2, 3, 10, 8]} | ({"category_id": 7} if is_named else {})
+    boxes = {str(n + 5): {"id": n + 5, "image_id": n, **box} for n in (0, 1)}
+    names = {"7": {"id": 7, "name": "cat"}} if is_named else {}
+    (tmp_path / "x.json").write_text(
+        json.dumps(dict(zip(keys, (images, boxes, names), strict=True)))
+    )
+    listing = understand(tmp_path)
+    found = [("cat" if is_named else "object", 2, 3, 10, 8)]
+    assert boxes_of(listing) == {"images/0.png": found, "images/1.png": found}
+    assert list(splits_of(listing).values()) == ["train", "eval"]
+
+
+def test_keypoints_beside_captions_are_boxes_and_what_is_not_read_is_told(tmp_path):
+    draw_images(tmp_path / "val2017", ["0.png"])
+    images = [{"id": 0, "file_name": "0.png"}]
+    pose = {"image_id": 0, "category_id": 1, "bbox": [2, 3, 10, 8], "keypoints": [1, 2, 2]}
+    people = {"images": images, "annotations": [pose], "categories": [{"id": 1, "name": "person"}]}
+    captions = {"images": images, "annotations": [{"image_id": 0, "caption": "a man"}]}
+    (tmp_path / "annotations").mkdir()
+    for name, content in (("person_keypoints", people), ("captions", captions)):
+        (tmp_path / f"annotations/{name}_val2017.json").write_text(json.dumps(content))
+    listing = understand(tmp_path)
+    assert boxes_of(listing) == {"val2017/0.png": [("person", 2, 3, 10, 8)]}
+    told = "person_keypoints_val2017.json: keypoints of objects are not read"
+    assert listing.noticed == (told,)
+
+
 def _write_panoptic(folder, split, categories, segments, file="panoptic_{}.json"):
     """Three images, the last without segments; segment 263 is a square, 9 a stripe, 0 the rest."""
     (folder / split).mkdir(parents=True)

@@ -95,7 +95,7 @@ def test_a_size_is_stated_if_it_can_be_one(width, height, size):
 
 @pytest.mark.parametrize("key", ["images", "annotations", "categories"])
 def test_what_is_no_coco_file_is_refused(key):
-    for value in (None, {}, [1]):
+    for value in (None, {"1": 1}, [1], "1"):
         with pytest.raises(TableError, match=f"must be a COCO file.* but its '{key}' is none"):
             read_coco(make_coco(**{key: value}))
 
