@@ -18,6 +18,8 @@ from image_pipeline.components.json_files import read_json
 from image_pipeline.components.json_text import to_sealed_json
 from image_pipeline.components.messages import describe_error
 from image_pipeline.components.order.batches import Position
+from image_pipeline.components.training.clocks import EpochClock
+from image_pipeline.components.training.history import write_history
 from image_pipeline.components.training.non_finite import are_finite
 from image_pipeline.components.training.steps_per_execution import StepsCallback
 from image_pipeline.components.trees import fetch_tree, write_tree
@@ -26,7 +28,7 @@ _POSITION_FILE = (
     "position.json"  # Written last: its presence means that the checkpoint is complete.
 )
 _STATE = "state"
-_WAY_OUT = "delete this folder to go on from the checkpoint before, or from the beginning"
+WAY_OUT = "delete this folder to go on from the checkpoint before, or from the beginning"
 _KEPT = 2
 _LOG = logging.getLogger(__name__)
 
@@ -41,6 +43,7 @@ class Checkpoints(StepsCallback):
         start: Position,
         steps_per_epoch: int,
         state: tf.Module | None = None,
+        clock: EpochClock | None = None,
     ):
         """Takes where checkpoints go, where training starts, and what else is to be kept."""
         super().__init__()
@@ -49,6 +52,7 @@ class Checkpoints(StepsCallback):
         self._position = start
         self._steps_per_epoch = steps_per_epoch
         self._state = state
+        self._clock = clock
 
     def find_latest(self) -> str | None:
         """The folder of the latest checkpoint, if there is one."""
@@ -76,6 +80,8 @@ class Checkpoints(StepsCallback):
         folder = files.join(self._folder, f"{position.epoch:06d}-{position.step:09d}")
         with write_tree(folder, last=_POSITION_FILE) as local:
             _trackable(self.model, self._state).write(os.path.join(local, _STATE))
+            if self._clock is not None:
+                write_history(local, self._clock.history(self._steps_per_epoch))
             # It appears complete or not at all.
             sealed = to_sealed_json(dataclasses.asdict(position))
             files.write_file(files.join(local, _POSITION_FILE), sealed.encode())
@@ -117,7 +123,7 @@ def restore(model: keras.Model, latest: str, seed: int, state: tf.Module | None 
     Args and errors are those of `restore_latest`.
     """
     try:
-        position = read_json(files.join(latest, _POSITION_FILE), Position, _WAY_OUT)
+        position = read_json(files.join(latest, _POSITION_FILE), Position, WAY_OUT)
     except FileNotFoundError as error:
         raise UserError(
             f"training.resume_from must be the folder of a complete checkpoint, but {latest} has "
@@ -139,7 +145,7 @@ def restore(model: keras.Model, latest: str, seed: int, state: tf.Module | None 
         ) from error
     except Exception as error:  # Of a damaged file, TensorFlow raises many kinds.
         raise explain_shortage(error) or UserError(
-            f"The checkpoint {latest} is damaged ({describe_error(error)}); {_WAY_OUT}."
+            f"The checkpoint {latest} is damaged ({describe_error(error)}); {WAY_OUT}."
         ) from error
     return position
 

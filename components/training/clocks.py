@@ -1,4 +1,4 @@
-"""Where training's time goes, and its progress."""
+"""What training has come to, epoch by epoch, where its time goes, and its progress."""
 
 import time
 from typing import Any
@@ -7,6 +7,7 @@ import keras
 import tensorflow as tf
 
 from image_pipeline.components import progress
+from image_pipeline.components.training.history import History
 from image_pipeline.components.training.steps_per_execution import StepsCallback
 
 
@@ -21,6 +22,8 @@ class StepCounter(StepsCallback):
 class EpochClock(StepsCallback):
     """Measures every epoch: its total, its loop of steps, and how long the loop waited for batches.
 
+    It also keeps each epoch's metrics.
+
     Keras asks for batches inside a compiled function, so `watch` records the times there. The wait
     measured is what remains after all prefetching: the model had nothing to work on.
     """
@@ -34,7 +37,8 @@ class EpochClock(StepsCallback):
         super().__init__()
         self._watches = model.distribute_strategy is tf.distribute.get_strategy()
         self._at_once = model.steps_per_execution
-        self._seconds: list[tuple[float, float, float]] = []  # as `times`, of each epoch
+        # Of each epoch: its metrics, and three times as in `History`.
+        self._epochs: list[tuple[dict[str, Any], float, float, float | None]] = []
         self._started_s = self._loop_s = self._wait_s = 0.0
         self._compiled: set[int] = set()
         with tf.device("CPU:0"):  # where the data are
@@ -70,20 +74,31 @@ class EpochClock(StepsCallback):
         options.experimental_optimization.inject_prefetch = False
         return stamped.with_options(options)
 
-    def times(self) -> dict[str, Any]:
-        """Seconds of every epoch.
+    def go_on(self, history: History) -> None:
+        """Begins with the epochs that training had ended when it was interrupted."""
+        waits = history.input_wait_seconds_per_epoch
+        self._epochs = [
+            (
+                {name: values[epoch] for name, values in history.metrics.items()},
+                history.seconds_per_epoch[epoch],
+                history.training_seconds_per_epoch[epoch],
+                None if waits is None else waits[epoch],
+            )
+            for epoch in range(history.epochs)
+        ]
 
-        Returns:
-          `seconds_per_epoch`: validation included. `training_seconds_per_epoch`: of the steps, and
-          what is done between them. `input_wait_seconds_per_epoch`: how much of these the model
-          waited for a batch; None with several devices.
-        """
-        epochs, loops, waits = zip(*self._seconds, strict=True) if self._seconds else ((), (), ())
-        return {
-            "seconds_per_epoch": list(epochs),
-            "training_seconds_per_epoch": list(loops),
-            "input_wait_seconds_per_epoch": list(waits) if self._watches else None,
-        }
+    def history(self, steps_per_epoch: int) -> History:
+        """Every epoch that has ended; of one that was interrupted, its last part."""
+        ended = self._epochs
+        figures, epochs, loops, waits = zip(*ended, strict=True) if ended else ((), (), (), ())
+        names = dict.fromkeys(name for each in figures for name in each)
+        return History(
+            metrics={name: [each.get(name) for each in figures] for name in names},
+            steps_per_epoch=steps_per_epoch,
+            seconds_per_epoch=list(epochs),
+            training_seconds_per_epoch=list(loops),
+            input_wait_seconds_per_epoch=None if None in waits else list(waits),
+        )
 
     def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
         """Starts the clock."""
@@ -112,7 +127,9 @@ class EpochClock(StepsCallback):
         epoch_s = time.monotonic() - self._started_s
         # By the system's clock, which may be adjusted meanwhile.
         wait_s = min(max(0.0, self._wait_s + float(self._waited)), self._loop_s)
-        self._seconds.append((round(epoch_s, 3), round(self._loop_s, 3), round(wait_s, 3)))
+        figures = {name: float(value) for name, value in (logs or {}).items()}
+        waited = round(wait_s, 3) if self._watches else None
+        self._epochs.append((figures, round(epoch_s, 3), round(self._loop_s, 3), waited))
 
 
 def estimate_wait_s(

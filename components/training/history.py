@@ -34,7 +34,7 @@ class History:
 
     Attributes:
       metrics: name of a loss or metric to its value after every epoch; None where it was not a
-        number.
+        number. Of an epoch that was interrupted, those of its last part.
       steps_per_epoch: batches per epoch.
       seconds_per_epoch: duration, including validation.
       training_seconds_per_epoch: of the steps, and what is done between them.
@@ -91,15 +91,17 @@ class History:
         return to_sealed_json(dataclasses.asdict(self), indent=2) + "\n"
 
 
-def read_history(model_run_dir: str) -> History | None:
-    """What training wrote to a folder; None if it is missing.
+def read_history(
+    model_run_dir: str, way_out: str = "run again from the Trainer on"
+) -> History | None:
+    """What training wrote to a folder, its output or a checkpoint; None if it is missing.
 
     Raises:
       UserError: if it is damaged.
     """
     path = files.join(model_run_dir, HISTORY_FILE)
     try:
-        return read_json(path, History, "run again from the Trainer on")
+        return read_json(path, History, way_out)
     except FileNotFoundError:
         return None
 

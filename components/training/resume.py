@@ -13,11 +13,14 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.order.batches import Position
 from image_pipeline.components.training.checkpoint import (
+    WAY_OUT,
     Checkpoints,
     find_latest,
     restore,
     restore_latest,
 )
+from image_pipeline.components.training.clocks import EpochClock
+from image_pipeline.components.training.history import read_history
 from image_pipeline.components.training.phases import Phases
 
 _NOT_OF_THE_RUN = (
@@ -35,6 +38,7 @@ def resume(
     model: keras.Model,
     training: TrainingOptions,
     steps: int,
+    clock: EpochClock,
     state: tf.Module | None = None,
 ) -> tuple[Position, list[Checkpoints]]:
     """Restores the model from its latest checkpoint.
@@ -45,6 +49,7 @@ def resume(
       training: options; without a `checkpoint_dir`, nothing is stored, nor restored but for
         `resume_from`.
       steps: batches per epoch.
+      clock: is given the epochs that have ended, and checkpoints keep what it knows.
       state: what checkpoints keep beside the model and its optimizer; restored as well.
 
     Returns:
@@ -53,16 +58,20 @@ def resume(
     Raises:
       UserError: if the checkpoint is from another training.
     """
-    folder, start = None, Position(training.seed)
+    folder, latest, start = None, None, Position(training.seed)
     if training.checkpoint_dir is not None:
         folder = files.join(training.checkpoint_dir, name_run(fn_args))
+        latest = find_latest(folder)
         start = restore_latest(model, folder, training.seed, state)
-    if training.resume_from is not None and (folder is None or find_latest(folder) is None):
-        start = _restore_other(model, training.resume_from, training.seed, state)
+    if training.resume_from is not None and latest is None:
+        latest = training.resume_from
+        start = _restore_other(model, latest, training.seed, state)
     _check_start(start, training.epochs, steps)
+    if latest is not None and (ended := read_history(latest, WAY_OUT)):
+        clock.go_on(ended)
     if folder is None:
         return start, []
-    return start, [Checkpoints(folder, training.checkpoint_steps, start, steps, state)]
+    return start, [Checkpoints(folder, training.checkpoint_steps, start, steps, state, clock)]
 
 
 def _restore_other(
@@ -124,7 +133,7 @@ def fit_from(
     phases: Phases,
     is_over: Callable[[], bool] = lambda: False,
     **fit_arguments: Any,
-) -> dict[str, list[float]]:
+) -> None:
     """Trains from a position on: the rest of an unfinished epoch, then whole epochs.
 
     Args:
@@ -136,16 +145,12 @@ def fit_from(
       phases: what is done when an epoch begins another phase of training.
       is_over: whether training has been ended early.
       **fit_arguments: arguments of Keras's `fit`.
-
-    Returns:
-      Each metric's values after every epoch trained.
     """
-    metrics: dict[str, list[float]] = {}
     for first_epoch, first_step, count in _split(start, epochs, phases.boundary):
         if is_over():
             break
         phases.enter(first_epoch, first_step)
-        history = model.fit(
+        model.fit(
             # One data set for all epochs, so that it is traced once, not once per epoch.
             make_train_data(first_epoch=first_epoch, first_step=first_step, epochs=count),
             initial_epoch=first_epoch,
@@ -153,9 +158,6 @@ def fit_from(
             steps_per_epoch=steps_per_epoch - first_step,
             **fit_arguments,
         )
-        for name, values in history.history.items():
-            metrics.setdefault(name, []).extend(values)
-    return metrics
 
 
 def _split(start: Position, epochs: int, boundary: int | None) -> Iterator[tuple[int, int, int]]:

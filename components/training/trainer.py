@@ -41,7 +41,7 @@ from image_pipeline.components.training.devices import (
     tell_lost,
 )
 from image_pipeline.components.training.early_stopping import EarlyStopping
-from image_pipeline.components.training.history import History, write_history
+from image_pipeline.components.training.history import write_history
 from image_pipeline.components.training.model_check import CheckedModel, build_checked_model
 from image_pipeline.components.training.non_finite import StopAtNonFinite, name_records
 from image_pipeline.components.training.phases import Phases
@@ -172,10 +172,10 @@ def _fit(run: _Run, checked: CheckedModel, noticed: Sequence[str]) -> None:
     phases = Phases(model, training, steps)
     set_length(model, training.epochs, steps)
     stopping = EarlyStopping(model, training)
-    start, checkpoints = resume(run.fn_args, model, training, steps, stopping.state)
+    clock = EpochClock(model)
+    start, checkpoints = resume(run.fn_args, model, training, steps, clock, stopping.state)
     check_same_start(strategy, start, model, training.checkpoint_dir)
     _build_optimizer(model)
-    clock = EpochClock(model)
     # The loss is checked before a checkpoint is stored, which holds what `stopping` knows.
     stop = _watch_loss(run, start, checkpoints)
     callbacks = [WholeEpochs(), stop, *plan_averaging(model), clock, StepCounter(), stopping]
@@ -183,7 +183,7 @@ def _fit(run: _Run, checked: CheckedModel, noticed: Sequence[str]) -> None:
     with contextlib.ExitStack() as traces:
         profile = plan_profile(run.fn_args.model_run_dir, training, start.epoch, traces)
         written = [*checkpoints, *profile] if run.cluster.is_chief else []
-        metrics = fit_from(
+        fit_from(
             start,
             model,
             functools.partial(_make_timed_data, run, model, clock),
@@ -199,16 +199,14 @@ def _fit(run: _Run, checked: CheckedModel, noticed: Sequence[str]) -> None:
     stopping.finish()
     if not run.cluster.is_chief:
         return
-    history = History(
-        metrics={name: [float(value) for value in values] for name, values in metrics.items()},
-        steps_per_epoch=steps,
+    history = dataclasses.replace(
+        clock.history(steps),
         unknown_records=unknown,
         softmax_added=checked.gives_logits,
         started_from=name_start(training),
         best_epoch=stopping.best_epoch,
         noticed=noticed,
         random_steps=[step.model_dump(mode="json") for step in run.feeding.steps],
-        **clock.times(),
     )
     write_history(run.fn_args.model_run_dir, history)
     for trace in profile:

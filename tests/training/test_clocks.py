@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from image_pipeline.components.training.clocks import EpochClock, estimate_wait_s
+from image_pipeline.components.training.history import History
 from image_pipeline.components.training.steps_per_execution import WholeEpochs
 from tests.tiers import wide
 
@@ -61,7 +62,7 @@ def _train(input_s, step_s, steps_per_execution):
         verbose=0,
         callbacks=[WholeEpochs(), clock],
     )
-    return clock.times()
+    return clock.history(steps_per_epoch=10)
 
 
 @pytest.mark.e2e
@@ -69,9 +70,9 @@ def _train(input_s, step_s, steps_per_execution):
 def test_the_loop_waits_for_a_slow_input_and_not_in_a_slow_step(steps_per_execution):
     shares = []
     for input_s, step_s in [(_SLOW_S, 0.0), (0.0, _SLOW_S)]:
-        times = _train(input_s, step_s, steps_per_execution)
-        waits, loops = times["input_wait_seconds_per_epoch"], times["training_seconds_per_epoch"]
-        for wait_s, loop_s, epoch_s in zip(waits, loops, times["seconds_per_epoch"], strict=True):
+        ended = _train(input_s, step_s, steps_per_execution)
+        waits, loops = ended.input_wait_seconds_per_epoch, ended.training_seconds_per_epoch
+        for wait_s, loop_s, epoch_s in zip(waits, loops, ended.seconds_per_epoch, strict=True):
             assert 0 <= wait_s <= loop_s <= epoch_s
         shares.append(waits[1] / loops[1])
     assert shares[0] > 0.5 > shares[1]
@@ -113,6 +114,27 @@ def test_with_several_devices_no_waiting_is_measured():
     batches = _make_batches(0.0)
     assert clock.watch(batches) is batches
     model.fit(batches, epochs=1, steps_per_epoch=4, verbose=0, callbacks=[WholeEpochs(), clock])
-    times = clock.times()
-    assert times["input_wait_seconds_per_epoch"] is None
-    assert len(times["training_seconds_per_epoch"]) == 1
+    ended = clock.history(steps_per_epoch=4)
+    assert ended.input_wait_seconds_per_epoch is None
+    assert len(ended.training_seconds_per_epoch) == ended.epochs == 1
+
+
+@pytest.mark.parametrize("waits", [[0.5], None], ids=["measured", "several devices"])
+def test_the_epochs_before_an_interruption_come_first(waits):
+    before = History(
+        metrics={"loss": [1.5], "val_loss": [None]},
+        steps_per_epoch=4,
+        seconds_per_epoch=[3.0],
+        training_seconds_per_epoch=[2.0],
+        input_wait_seconds_per_epoch=waits,
+    )
+    clock = EpochClock(_linear_model())
+    assert clock.history(4).epochs == 0 and clock.history(4).metrics == {}
+    clock.go_on(before)
+    assert clock.history(4) == before
+    clock.on_epoch_begin(1)
+    clock.on_epoch_end(1, {"loss": 0.5, "more": 2})
+    both = clock.history(4)
+    assert both.metrics == {"loss": [1.5, 0.5], "val_loss": [None, None], "more": [None, 2.0]}
+    assert (both.seconds_per_epoch[0], both.epochs, both.steps) == (3.0, 2, 8)
+    assert both.input_wait_seconds_per_epoch == (None if waits is None else [0.5, 0.0])
