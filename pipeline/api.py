@@ -8,18 +8,21 @@ and TensorFlow are imported by the functions that need them.
 
 import contextlib
 import functools
+import inspect
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from image_pipeline.components.errors import UserError, explain_shortage
+from image_pipeline.components.messages import show
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.config import PipelineConfig, read_group
 from image_pipeline.needs import guard_imports
 
 Config = str | PipelineConfig | None
 View = ViewOptions | Mapping[str, Any] | None
+_TEXTS = (str, str | None)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _LOG = logging.getLogger(__name__)
@@ -28,15 +31,29 @@ _LOG = logging.getLogger(__name__)
 def _explained(function: Function) -> Function:
     """Raises a `UserError` alone, without Beam's tracebacks; names what the machine lacks.
 
-    Paths may be `pathlib.Path`s, by themselves or in lists.
+    Paths may be `pathlib.Path`s, by themselves or in lists. What must be text and is not, such as
+    an argument in another one's place, is told by its name.
     """
+    parameters = inspect.signature(function).parameters
+    texts = {name: of.annotation for name, of in parameters.items() if of.annotation in _TEXTS}
+    order = ", ".join(
+        name for name, of in parameters.items() if of.kind is of.POSITIONAL_OR_KEYWORD
+    )
 
     @functools.wraps(function)
     def explained(*arguments: Any, **options: Any) -> Any:
         try:
             with _unlogged(), guard_imports():
+                positional = [_as_text(value) for value in arguments]
                 named = {name: _as_text(value) for name, value in options.items()}
-                return function(*map(_as_text, arguments), **named)
+                given = [*zip(parameters, positional, strict=False), *named.items()]
+                for name, value in given:
+                    if name in texts and not isinstance(value, texts[name]):
+                        raise UserError(
+                            f"{name} must be a path or another text, got {show(value)}; the "
+                            f"arguments are {function.__name__}({order})."
+                        )
+                return function(*positional, **named)
         except UserError as error:
             raise UserError(str(error)) from None
         except Exception as error:
@@ -347,16 +364,17 @@ def check_model(model: Any, graph_dir: str) -> list[str]:
 
     Returns:
       What would cost accuracy, a sentence each, which is logged, too: that the model scales images
-      which the graph has normalised already, or that its weights were trained with other pixels.
+      which the graph has normalised already, that its weights were trained with other pixels, or
+      that its loss reads the probabilities it gives as logits.
 
     Raises:
       UserError: if it cannot be exported: its input, its outputs, or what it is made of.
     """
-    from image_pipeline.components.training.model_check import check_for_export
+    from image_pipeline.components.training.model_check import check_for_export, notice_loss
     from image_pipeline.components.training.pixel_check import notice_graph
 
-    _, view, _ = check_for_export(model, graph_dir)
-    told = notice_graph(model, graph_dir, view)
+    checked, view, _ = check_for_export(model, graph_dir)
+    told = [*notice_loss(checked), *notice_graph(model, graph_dir, view)]
     for each in told:
         _LOG.warning(each)
     return told

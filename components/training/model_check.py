@@ -158,6 +158,19 @@ def check_for_export(
     return CheckedModel(model, check.gives_logits(model, outputs), task), view, names
 
 
+def notice_loss(checked: CheckedModel) -> list[str]:
+    """That a loss takes probabilities for logits: a sentence, or none.
+
+    Keras goes back to the logits only where the model's own last step is the activation.
+    """
+    if checked.gives_logits or not getattr(_find_loss(checked.model), "from_logits", False):
+        return []
+    return [
+        f"the model gives probabilities, but has a loss that reads logits (from_logits=True); "
+        f"compile the loss without it, or leave the {checked.task.activation} out"
+    ]
+
+
 def rebuild(
     shape: tuple[int, int, int],
     training: TrainingOptions,
@@ -288,11 +301,14 @@ class _Check:
         close = _CLOSE if values.dtype == tf.float32 else _CLOSE_IN_HALF
         if self._task.are_final(rows, close):
             return False
-        if _reads_probabilities(model.loss):
+        if _reads_probabilities(_find_loss(model)):
+            # Of noise: the logits of zeros may be zeros, which say nothing of the others.
+            row = next(row for row in rows[::-1] if not self._task.are_final(row[None], close))
             self._refuse_model(
-                f"gives outputs that are not probabilities (a row's sum is "
-                f"{rows.sum(axis=1)[0]:.4g}), but has a loss that reads them as such; end it in a "
-                f"{self._task.activation}, or compile the loss with from_logits=True"
+                f"gives outputs that are not probabilities (a row has values from {row.min():.3g} "
+                f"to {row.max():.3g}, and the sum {row.sum():.3g}), but has a loss that reads them "
+                f"as such; end it in a {self._task.activation}, or compile the loss with "
+                "from_logits=True"
             )
         return True
 
@@ -320,9 +336,13 @@ def _as_floats(outputs: tf.Tensor) -> np.ndarray:
     return tf.cast(outputs, tf.float64).numpy()
 
 
+def _find_loss(model: keras.Model) -> Any:
+    (loss, *_) = keras.tree.flatten(model.loss) or [None]
+    return loss
+
+
 def _reads_probabilities(loss: Any) -> bool:
     """Whether a loss is known to read probabilities; for a user's own it is unknown."""
-    (loss, *_) = keras.tree.flatten(loss) or [None]
     if (from_logits := getattr(loss, "from_logits", None)) is not None:
         return not from_logits
     return (loss if isinstance(loss, str) else getattr(loss, "__name__", "")) in _OF_PROBABILITIES

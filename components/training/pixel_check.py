@@ -5,6 +5,7 @@ else would show it.
 """
 
 import itertools
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -71,23 +72,24 @@ def notice_pixels(
       Sentences, none if all is well.
     """
     images = np.asarray(normalize(tf.cast(_draw_images(view), view.dtype)))
+    gives = f"{given_by} gives values from {images.min():.3g} to {images.max():.3g}"
     told = []
-    first = list(itertools.takewhile(_keeps_places, _list_layers(model)))
-    scaling = next((each for each in first if isinstance(each, _Scaling)), None)
-    if scaling is None:
-        changer, problem = "the model", _explain_change(model, images)
-    else:
-        changer = f"the model's layer {scaling.name!r}"
-        problem = _explain_scaling(scaling, images)
-    if problem:
-        told.append(
-            f"{changer} {problem}, but {given_by} gives values from {images.min():.3g} to "
-            f"{images.max():.3g}; set transform.preprocessing_fn=keep_levels, or leave "
-            f"{'that' if scaling is None else 'the layer'} out"
-        )
+    if (found := _find_problem(model, images)) is not None:
+        layer, problem = found
+        changer, it = "the model", "that"
+        if layer is not None:
+            changer, it = f"the model's layer {layer.name!r}", "the layer"
+        out = "that to them" if hasattr(layer, "value_range") else _LEVELS_AS_ARE
+        told.append(f"{changer} {problem}, but {gives}; set {out}, or leave {it} out")
     for name, wanted in _find_backbones(model):
         differs = _compare(normalize, view, wanted)
-        if wanted != "keep_levels" and not differs <= _MOST_LEVELS:
+        if wanted == "keep_levels":
+            if np.ptp(images) >= _LEVELS and not any(map(_scales, _list_layers(model))):
+                told.append(
+                    f"{name} was made with include_preprocessing=False, and so does not scale its "
+                    f"images, but {gives}; leave that out"
+                )
+        elif not differs <= _MOST_LEVELS:
             told.append(
                 f"the weights of {name} were trained with the pixels of "
                 f"transform.preprocessing_fn={wanted}, but {given_by} gives values that differ "
@@ -115,7 +117,11 @@ def find_normalize(preprocessing_fn: str) -> Normalize | None:
     return known and (lambda levels: known(tf.cast(levels, tf.float32)))
 
 
-_Scaling = (keras.layers.Rescaling, keras.layers.Normalization)
+_LEVELS_AS_ARE = "transform.preprocessing_fn=keep_levels"
+
+
+def _scales(layer: Any) -> bool:
+    return isinstance(layer, keras.layers.Rescaling | keras.layers.Normalization)
 
 
 def _list_layers(model: keras.Model) -> Iterator[Any]:
@@ -127,20 +133,36 @@ def _list_layers(model: keras.Model) -> Iterator[Any]:
             yield each
 
 
-def _keeps_places(layer: Any) -> bool:
-    """Whether it may stand before the first layer that looks at pixels' neighbours, or learns."""
-    return isinstance(layer, _Scaling) or not getattr(layer, "weights", ())
+def _find_problem(model: keras.Model, images: np.ndarray) -> tuple[keras.Layer | None, str] | None:
+    """What a model does to images before it learns of them, if it takes them for others.
 
-
-def _explain_change(model: keras.Model, images: np.ndarray) -> str | None:
-    """What a model does to images before its first layer with weights, if it takes them for levels.
-
-    It may do so in its `call`, or in operations, as `keras.applications.….preprocess_input`.
+    Returns:
+      The layer that does it, or None if no layer of Keras's own does, and what, as a sentence goes
+      on; None if all is well.
     """
-    if np.ptp(images) >= _LEVELS or (seen := _see_first(model, images)) is None:
-        return None
-    times = _spread(seen) / max(_spread(images), 1e-6)
-    moved = float(seen.mean() - images.mean())
+    for layer, given in _see(model, images):
+        if hasattr(layer, "value_range"):
+            problem = _explain_range(layer, given)
+        elif _scales(layer):
+            problem = _explain_scaling(layer, given)
+        else:
+            problem, layer = _explain_change(images, given), None
+        if problem:
+            return layer, problem
+    return None
+
+
+def _explain_change(images: np.ndarray, given: np.ndarray) -> str | None:
+    """What was done to images on their way to the first layer that learns.
+
+    It may have been in the model's `call`, or by operations, such as
+    `keras.applications.….preprocess_input`.
+    """
+    if np.ptp(images) >= _LEVELS:
+        is_centred_twice = images.min() < -_LEVELS and abs(given.mean()) > _spread(given)
+        return "centres grey levels, 0 to 255" if is_centred_twice else None
+    times = _spread(given) / max(_spread(images), 1e-6)
+    moved = float(given.mean() - images.mean())
     if 0 < times * _LEVELS < 1:
         return f"scales grey levels, 0 to 255, by about {times:.3g}"
     if abs(moved) > _LEVELS and times < 2:
@@ -158,31 +180,51 @@ def _spread(images: np.ndarray) -> float:
     return float(images.std(axis=(0, 1, 2)).mean())
 
 
-def _see_first(model: keras.Model, images: np.ndarray) -> np.ndarray | None:
-    """What the first layer that has weights gets of images; None if it gets no images."""
-    seen: list[Any] = []
-    layers = [each for each in model._flatten_layers() if each.weights and not each._layers]
+def _see(model: keras.Model, images: np.ndarray) -> Iterator[tuple[keras.Layer, np.ndarray]]:
+    """Layers that scale, or are of a range of values, in their order, and what each gets of images.
+
+    The last one is the first that learns. A layer that is called in a graph of its own is left out.
+    """
+    seen: list[tuple[keras.Layer, Any]] = []
+    layers = [
+        each
+        for each in model._flatten_layers()
+        if hasattr(each, "value_range") or _scales(each) or (each.weights and not each._layers)
+    ]
     for layer in layers:
-        vars(layer)["call"] = _spy(layer.call, seen)
+        vars(layer)["call"] = _spy(layer, seen)
     try:
         model(images, training=False)
     finally:
         for layer in layers:
             del vars(layer)["call"]
-    for first in seen[:1]:
-        if tf.is_tensor(first) and not tf.is_symbolic_tensor(first) and len(first.shape) == 4:
-            return _take_centre(tf.cast(first, tf.float32).numpy())
-    return None
+    for layer, given in seen:
+        if not tf.is_tensor(given) or tf.is_symbolic_tensor(given) or len(given.shape) != 4:
+            return
+        yield layer, _take_centre(tf.cast(given, tf.float32).numpy())
+        if not hasattr(layer, "value_range") and not _scales(layer):
+            return
 
 
-def _spy(call: Callable[..., Any], seen: list[Any]) -> Callable[..., Any]:
-    """A layer's `call` that also keeps what it gets."""
+def _spy(layer: keras.Layer, seen: list[tuple[keras.Layer, Any]]) -> Callable[..., Any]:
+    """A layer's `call` that also notes what it gets."""
+    call = layer.call
 
     def look(*given: Any, **options: Any) -> Any:
-        seen.extend(given[:1])
+        seen.extend((layer, each) for each in given[:1])
         return call(*given, **options)
 
     return look
+
+
+def _explain_range(layer: Any, images: np.ndarray) -> str | None:
+    """What range of values a layer changes images within, and clips to, if theirs is another."""
+    low, high = map(float, layer.value_range)
+    edge = (high - low) / 50
+    is_within = low - edge <= images.min() and images.max() <= high + edge
+    if is_within and np.ptp(images) * _MOST_TIMES >= high - low:
+        return None
+    return f"has value_range=({low:g}, {high:g})"
 
 
 def _explain_scaling(layer: keras.Layer, images: np.ndarray) -> str | None:
@@ -224,7 +266,7 @@ def _changes_no_pixel(layer: Any) -> bool:
 
 def _name_backbone(name: str) -> str | None:
     """Which of `BACKBONES` Keras called so: "inception_v3", "mobilenetv2_1.00_224"."""
-    words = {name.lower().replace("_", ""), name.lower().partition("_")[0]}
+    words = {re.sub("[-_]", "", name.lower()), name.lower().partition("_")[0]}
     return next((each for each in BACKBONES if each.lower() in words), None)
 
 

@@ -42,7 +42,11 @@ from image_pipeline.components.training.devices import (
 )
 from image_pipeline.components.training.early_stopping import EarlyStopping
 from image_pipeline.components.training.history import write_history
-from image_pipeline.components.training.model_check import CheckedModel, build_checked_model
+from image_pipeline.components.training.model_check import (
+    CheckedModel,
+    build_checked_model,
+    notice_loss,
+)
 from image_pipeline.components.training.non_finite import StopAtNonFinite, name_records
 from image_pipeline.components.training.phases import Phases
 from image_pipeline.components.training.pixel_check import check_pixels, notice_graph
@@ -89,7 +93,7 @@ def _train(run: "_Run", together: tf.distribute.Strategy | None) -> None:
     checked = build_checked_model(
         *shared, task=run.task, class_names=run.class_names, steps_per_epoch=run.steps
     )
-    noticed = notice_graph(checked.model, run.graph_dir, run.view)
+    noticed = [*notice_loss(checked), *notice_graph(checked.model, run.graph_dir, run.view)]
     for told in noticed:
         _LOG.warning(told)
     _check_outputs(run, checked)

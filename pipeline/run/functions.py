@@ -65,7 +65,11 @@ def _check_model(config: PipelineConfig, num_classes: int) -> list[str]:
     import keras
 
     from image_pipeline.components.tasks.choose_task import choose_task, name_model
-    from image_pipeline.components.training.model_check import Counted, build_checked_model
+    from image_pipeline.components.training.model_check import (
+        Counted,
+        build_checked_model,
+        notice_loss,
+    )
     from image_pipeline.components.training.pixel_check import find_normalize, notice_pixels
     from image_pipeline.components.training.replicas import spread
 
@@ -84,7 +88,9 @@ def _check_model(config: PipelineConfig, num_classes: int) -> list[str]:
     function = config.transform.preprocessing_fn
     named = f"transform.preprocessing_fn={function.rpartition('.')[2]}"
     normalize = find_normalize(function)
-    noticed = notice_pixels(checked.model, normalize, config.view, named) if normalize else []
+    noticed = notice_loss(checked)
+    if normalize:
+        noticed += notice_pixels(checked.model, normalize, config.view, named)
     # Keras numbers layers and metrics; the trained model's numbers should start from the beginning.
     keras.utils.clear_session()
     return noticed

@@ -7,7 +7,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.training import serving, trainer
-from image_pipeline.components.training.model_check import build_checked_model
+from image_pipeline.components.training.model_check import build_checked_model, notice_loss
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs, shards
 from tests.tiers import wide
@@ -42,7 +42,11 @@ def build(name, num_classes=2, feeding=None, **options):
         ("takes_one_argument", r"TypeError: takes_one_argument\(\) takes 1 positional argument"),
         ("born_infinite", r"gives NaN or infinity before it is trained"),
         ("infinite_constant", r"has NaN or infinity among its weights"),
-        ("logits_for_a_loss_of_probabilities", r"that are not probabilities .*from_logits=True"),
+        (
+            "logits_for_a_loss_of_probabilities",
+            r"that are not probabilities \(a row has values from -?0\.\d+ to -?0\.\d+, and the sum "
+            r"-?0\.\d+\), but has a loss .*from_logits=True",
+        ),
         ("two_when_trained", r"gives a tuple of 2, not one tensor, when it is trained"),
         (
             "eager_only",
@@ -107,6 +111,16 @@ def test_the_wrong_model_is_found_before_any_training(tmp_path):
 )
 def test_models_of_probabilities_pass_as_they_are(name):
     assert not build(name, 5).gives_logits
+
+
+def test_a_loss_that_takes_probabilities_for_logits_is_told():
+    checked = build("subclass")
+    assert notice_loss(checked) == notice_loss(build("logits")) == []
+    checked.model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    assert notice_loss(checked) == [
+        "the model gives probabilities, but has a loss that reads logits (from_logits=True); "
+        "compile the loss without it, or leave the softmax out"
+    ]
 
 
 def test_shares_of_classes_are_tried_where_images_are_mixed():

@@ -91,26 +91,29 @@ class Divides(keras.Model):
 
 
 @pytest.mark.parametrize(
-    ("make", "does"),
+    ("make", "does", "centres"),
     [
-        (lambda: make_network(keras.layers.Lambda(lambda images: images / 255)), "scales"),
-        (lambda: make_scaled(lambda images: images / 127.5 - 1), "scales"),
-        (lambda: make_scaled(keras.applications.mobilenet_v2.preprocess_input), "scales"),
-        (lambda: make_scaled(keras.applications.resnet50.preprocess_input), "moves"),
-        (lambda: make_scaled(pad(keras.applications.resnet50.preprocess_input)), "moves"),
-        (lambda: make_scaled(pad(keras.applications.densenet.preprocess_input)), "scales"),
-        (Divides, "scales"),
+        (lambda: make_network(keras.layers.Lambda(lambda images: images / 255)), "scales", False),
+        (lambda: make_scaled(lambda images: images / 127.5 - 1), "scales", True),
+        (lambda: make_scaled(keras.applications.mobilenet_v2.preprocess_input), "scales", True),
+        (lambda: make_scaled(keras.applications.resnet50.preprocess_input), "moves", True),
+        (lambda: make_network(keras.layers.Lambda(subtract_mean)), "moves", True),
+        (lambda: make_scaled(pad(keras.applications.resnet50.preprocess_input)), "moves", True),
+        (lambda: make_scaled(pad(keras.applications.densenet.preprocess_input)), "scales", True),
+        (Divides, "scales", False),
     ],
-    ids=["lambda", "operations", "divides", "moves", "padded", "padded shares", "call"],
+    ids=["lambda", "operations", "divides", "moves", "BGR", "padded", "padded shares", "call"],
 )
-def test_a_network_that_scales_by_no_layer_of_its_own_is_told_likewise(graph, make, does):
+def test_a_network_that_scales_by_no_layer_of_its_own_is_told_likewise(graph, make, does, centres):
     name, folder = graph
     told = notice_graph(make(), folder, VIEW)
-    if name in ("keep_levels", "caffe"):
+    # Of levels that are centred already, only what centres them again is wrong.
+    if name == "keep_levels" or (name == "caffe" and not centres):
         assert told == []
         return
     (one,) = told
-    assert one.startswith(f"the model {does} grey levels, 0 to 255, by about ")
+    by = "centres grey levels, 0 to 255, but" if name == "caffe" else f"{does} grey levels, 0 to"
+    assert one.startswith(f"the model {by}")
     assert one.endswith("; set transform.preprocessing_fn=keep_levels, or leave that out")
 
 
@@ -142,6 +145,31 @@ def test_a_network_whose_call_is_a_graph_of_its_own_is_left_alone():
     network(np.zeros([1, 8, 8, 3], np.float32))
     assert notice_graph(network, graphs.shared_graph_dir(), VIEW) == []
     assert network(np.zeros([1, 8, 8, 3], np.float32)).shape == (1, 2)
+
+
+def subtract_mean(images):
+    return images[..., ::-1] - np.array([103.939, 116.779, 123.68], np.float32)
+
+
+def test_layers_of_a_range_of_values_are_told_where_they_would_clip_others(graph):
+    """`RandomContrast` clips to 0 and 255, unless it has another `value_range`."""
+    name, folder = graph
+    for make in (keras.layers.RandomBrightness, keras.layers.RandomContrast):
+        told = notice_graph(make_inner(make(0.2, name="own")), folder, VIEW)
+        assert bool(told) is not (name == "keep_levels")
+        if told:
+            (one,) = told
+            assert one.startswith("the model's layer 'own' has value_range=(0, 255), but the tra")
+            assert one.endswith("; set that to them, or leave the layer out")
+        within = make(0.2, value_range=(-3, 3))
+        assert bool(notice_graph(make_network(within), folder, VIEW)) is (
+            name in ("keep_levels", "caffe")
+        )
+    # What reaches the layer counts, which others before it may have scaled.
+    shares = make_network(keras.layers.Rescaling(1 / 255), keras.layers.RandomBrightness(0.2))
+    assert ("value_range" in str(notice_graph(shares, folder, VIEW))) is (
+        name in ("keep_levels", "caffe")
+    )
 
 
 def pad(scale):
@@ -214,6 +242,16 @@ def test_weights_that_were_trained_with_other_pixels_are_told(graph):
         assert len(told) == (wanted != name), (network, told)
         if told:
             assert f"trained with the pixels of transform.preprocessing_fn={wanted}, but" in told[0]
+
+
+@pytest.mark.parametrize("network", ["MobileNetV3Small", "efficientnetv2-b0"])
+def test_a_network_that_scales_itself_does_not_where_its_own_scaling_was_left_out(graph, network):
+    name, folder = graph
+    told = notice_graph(make_trained(network), folder, VIEW)
+    assert len(told) == (name in ("keep_levels", "caffe"))
+    if told:
+        assert " was made with include_preprocessing=False, and so does not scale its" in told[0]
+    assert not notice_graph(make_trained(network, bias=0), folder, VIEW)
 
 
 def test_nothing_is_said_of_weights_that_were_not_trained_or_of_pixels_that_are_not_known():
