@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 from tfx import v1 as tfx
 
-from image_pipeline.api import analyze, ingest, input_fn, random_access, steps_per_epoch
+from image_pipeline.api import (
+    analyze,
+    check_model,
+    export_model,
+    ingest,
+    input_fn,
+    random_access,
+    steps_per_epoch,
+)
 from image_pipeline.components import progress
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.errors import UserError
@@ -45,6 +53,33 @@ def folder(tmp_path_factory):
     found = analyze(str(folder / "data"), str(folder / "graph"), config=config)
     (folder / "summaries.json").write_text(json.dumps([made, found]))
     return folder
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: check_model("graph", {}),
+            "graph_dir must be a path or another text, got {}; the arguments are "
+            "check_model(model, graph_dir).",
+        ),
+        (
+            lambda: export_model(None, "graph", folder=None),
+            "folder must be a path or another text, got None; the arguments are "
+            "export_model(model, graph_dir, folder).",
+        ),
+        (
+            lambda: input_fn(b"data"),
+            "data_dir must be a path or another text, got <4 bytes>; the arguments are "
+            "input_fn(data_dir, split, graph_dir).",
+        ),
+    ],
+    ids=["swapped", "none", "bytes"],
+)
+def test_what_stands_where_text_belongs_is_told_by_its_name(call, message):
+    with pytest.raises(UserError) as raised:
+        call()
+    assert str(raised.value) == message
 
 
 def test_paths_may_be_objects(folder, tmp_path):
