@@ -25,9 +25,19 @@ WARM_START = "training.warm_start=latest_blessed"
 
 
 def choose_start(training: TrainingOptions, base_model: str | None) -> TrainingOptions:
-    """The options with the latest good model's weights, if they ask for these and it exists."""
-    if training.warm_start == "none" or not base_model:
+    """The options with the latest good model's weights, if they ask for these and it exists.
+
+    Raises:
+      UserError: if there is a model that they do not ask for.
+    """
+    if not base_model:
         return training
+    if training.warm_start == "none":
+        raise UserError(
+            "training.warm_start must be latest_blessed where the Trainer has a base_model, "
+            f"{base_model}, but is none, which would leave it unused; set it in custom_config's "
+            "training, or leave base_model out."
+        )
     return training.model_copy(update={"weights": base_model})
 
 

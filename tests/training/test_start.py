@@ -51,9 +51,16 @@ def test_the_trainer_starts_from_it_if_asked_to(pushed, tmp_path, monkeypatch):
     monkeypatch.setattr(trainer, "export_model", lambda *_: None)
     first = []
     monkeypatch.setattr(trainer, "_fit", lambda run, checked, _: first.append(checked.model))
-    for warm_start in ("none", "latest_blessed"):
+    for warm_start, base_model in (
+        *(("none", None), ("latest_blessed", pushed.serving_model_dir)),
+        ("none", pushed.serving_model_dir),
+    ):
         fn_args = make_fn_args(tmp_path, training={"warm_start": warm_start})
-        fn_args.base_model = pushed.serving_model_dir
+        fn_args.base_model = base_model
+        if base_model and warm_start == "none":
+            with pytest.raises(UserError, match="be latest_blessed where the Trainer has a base_mo"):
+                trainer.run_fn(fn_args)
+            continue
         trainer.run_fn(fn_args)
     _, theirs = _start(pushed, ["cat", "dog"])
     np.testing.assert_array_equal(first[1].get_weights()[0], theirs)
