@@ -58,7 +58,7 @@ def test_the_trainer_starts_from_it_if_asked_to(pushed, tmp_path, monkeypatch):
         fn_args = make_fn_args(tmp_path, training={"warm_start": warm_start})
         fn_args.base_model = base_model
         if base_model and warm_start == "none":
-            with pytest.raises(UserError, match="be latest_blessed where the Trainer has a base_mo"):
+            with pytest.raises(UserError, match="be latest_blessed where the Trainer has a"):
                 trainer.run_fn(fn_args)
             continue
         trainer.run_fn(fn_args)
