@@ -202,7 +202,8 @@ def test_a_network_that_normalises_is_told_by_the_spread_it_knows(graph):
     name, folder = graph
     of_levels, of_shares = normalization(120.0, 60.0), normalization(0.45, 0.225)
     is_levels = name in ("keep_levels", "caffe")
-    assert bool(notice_graph(make_network(of_levels), folder, VIEW)) is not is_levels
+    # Those of `caffe` are centred already, and would be again.
+    assert bool(notice_graph(make_network(of_levels), folder, VIEW)) is (name != "keep_levels")
     told = notice_graph(make_network(of_shares), folder, VIEW)
     assert bool(told) is is_levels
     if told:
