@@ -51,7 +51,10 @@ MAY_BE_SPLITS = (
 )
 _ID_WORDS = {"id", "uid", "uuid", "index", "idx", "user", "patient", "subject", "hash", "md5"}
 _LABEL_WORDS = {"label", "labels"}
-_MEASURE_WORDS = {"width", "height", "size", "bytes", "date", "time", "year", "url", "name"}
+_MEASURE_WORDS = {
+    *("width", "height", "size", "bytes", "channels", "format", "colorspace", "encoding"),
+    *("date", "time", "year", "url", "name"),
+}
 
 
 def find_labels(path: str, options: IngestOptions, rows: TableRows, first: Row) -> IngestOptions:
@@ -73,7 +76,7 @@ def find_labels(path: str, options: IngestOptions, rows: TableRows, first: Row) 
         name: column
         for name, column in columns.items()
         if name not in taken
-        and not _may_be_splits(name, column)
+        and not (_may_be_splits(name, column) or _names_splits(column))
         and not left_out.intersection((name, usable_name(name)))
     }
     return _take_label(path, options, rows, others, columns[image or ""] if image else None)

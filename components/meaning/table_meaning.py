@@ -9,9 +9,10 @@ import re
 
 from image_pipeline.components import files
 from image_pipeline.components.meaning.box_columns import find_box_rows
+from image_pipeline.components.meaning.column_values import first_rows
 from image_pipeline.components.meaning.folder_meaning import FIRST_FOLDER
 from image_pipeline.components.meaning.image_columns import find_images
-from image_pipeline.components.meaning.label_columns import find_labels, find_split
+from image_pipeline.components.meaning.label_columns import find_labels
 from image_pipeline.components.meaning.mask_columns import (
     find_drawn,
     find_run_lengths,
@@ -47,8 +48,10 @@ def understand_rows(path: str, options: IngestOptions, rows: TableRows) -> Inges
     drawn = find_drawn(rows)
     if drawn is not None:
         options = name_drawn_classes(path, options, rows, first, drawn)
-    elif any(isinstance(cell, EmbeddedImage) for cell in first.cells.values()):
-        return find_split(path, options, rows, first)
+    elif any(
+        isinstance(c, EmbeddedImage) for _, row in first_rows(rows) for c in row.cells.values()
+    ):
+        return find_labels(path, options, rows, first)
     options = find_images(path, options, rows, first)
     if usual_columns(list(first.cells), options.columns).get("image") not in first.cells:
         return options  # Its absence is refused by whoever names the columns.

@@ -332,6 +332,12 @@ def _check_header(names: list[str]) -> list[str]:
         problem = f"the first line must name the columns, got {path!r}; add one such as path,label."
         raise TableError(1, problem)
     counts = collections.Counter(filter(None, names))
+    if all(map(_is_number_or_empty, names)) and (
+        counts.total() > len(counts) or not all(name.isdecimal() for name in counts)
+    ):
+        shown = ", ".join(list(map(repr, counts))[:3])
+        problem = f"the first line must name the columns, and has only numbers, {shown}, …; add a"
+        raise TableError(1, f"{problem} line before it, such as label,pixel0,pixel1,… for pixels.")
     if repeated := [name for name, count in counts.items() if count > 1]:
         raise TableError(1, f"two columns are called {repeated[0]!r}; rename one.")
     return names

@@ -1,5 +1,6 @@
 """Tables that write out pixels become images of these levels, or say what is wrong with a row."""
 
+import csv
 import json
 
 import numpy as np
@@ -78,9 +79,9 @@ def test_a_row_of_other_values_is_quarantined_with_what_it_has(tmp_path):
     path.write_text("\n".join(lines))
     ingest(path, tmp_path / "data", **EXACT, max_bad_fraction=0.2)
     told = [line["message"] for line in read_lines(tmp_path / "data/quarantine.jsonl")]
-    assert len(told) == 3 and "it has other than whole numbers from 0 to 255" in told[2]
+    assert len(told) == 3 and "its value 'x' is no whole number from 0 to 255" in told[2]
     assert "it has 71 values, but ingest.pixel_shape=[8, 9, 1] are 72 values" in told[0]
-    assert "its level 256 is none of 0 to 255" in told[1]
+    assert "its value '256' is no whole number from 0 to 255" in told[1]
 
 
 def test_numbers_beside_paths_of_images_stay_columns(tmp_path):
@@ -102,3 +103,69 @@ def test_what_was_taken_as_pixels_is_said(tmp_path):
     manifest = ingest(write_columns(tmp_path / "t.csv"), tmp_path / "data", **EXACT)
     told = "the columns from 'pixel0' to 'pixel71' are taken as the pixels of an image, a row each"
     assert f"t.csv: {told}" in json.dumps(manifest.options["understood"])
+
+
+def test_columns_are_read_in_the_order_of_their_numbers(tmp_path):
+    header, *rows = csv.reader(write_columns(tmp_path / "t").read_text().splitlines())
+    order = sorted(range(len(header)), key=header.__getitem__)  # label, pixel0, pixel1, pixel10, …
+    lines = [",".join(row[n] for n in order) for row in (header, *rows)]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    manifest = ingest(tmp_path / "t.csv", tmp_path / "data", **EXACT)
+    found = read_pixels(tmp_path / "data", manifest.splits)
+    assert found == sorted(each.tobytes() for each in LEVELS)
+    assert "a row each, in the order of their numbers" in json.dumps(manifest.options["understood"])
+
+
+def test_usage_names_splits_and_the_one_column_of_few_values_is_the_label(tmp_path):
+    header, *rows = write_cells(tmp_path / "t.csv").read_text().splitlines()
+    usages = ["Training", "PublicTest", "Training", "PrivateTest"] * 5
+    lines = [f"{row},{usage}" for row, usage in zip(rows, usages, strict=True)]
+    lines[0] = lines[0].replace(" ", " -", 1)  # The first row is wrong, and says nothing.
+    (tmp_path / "t.csv").write_text("\n".join([f"{header},Usage", *lines]) + "\n")
+    splits = {"train": 0.8, "eval": 0.1, "test": 0.1}
+    given = {"splits": splits, "max_bad_fraction": 0.1}
+    manifest = ingest(tmp_path / "t.csv", tmp_path / "data", **EXACT, **given)
+    assert manifest.class_names == ("0", "1", "2")
+    assert {name: split.records for name, split in manifest.splits.items()} == {
+        "train": 9,
+        "eval": 5,
+        "test": 5,
+    }
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [np.concatenate([LEVELS[:1] * 0, LEVELS[1:]]), LEVELS % 2],
+    ids=["the first is black", "black and white"],
+)
+def test_blank_and_two_level_images_are_pixels_where_columns_are_called_so(tmp_path, levels):
+    manifest = ingest(write_columns(tmp_path / "t.csv", levels=levels), tmp_path / "data", **EXACT)
+    found = read_pixels(tmp_path / "data", manifest.splits)
+    assert found == sorted(each.tobytes() for each in levels)
+
+
+@pytest.mark.parametrize("mark", [("{}.0", " "), ("{}", ", ")], ids=["70.0", "[70, 80]"])
+def test_levels_may_be_written_as_pandas_and_lists_write_them(tmp_path, mark):
+    one, between = mark
+    texts = [between.join(map(one.format, each.ravel())) for each in LEVELS]
+    rows = [f'{n % 3},"[{text}]"' for n, text in enumerate(texts)]
+    (tmp_path / "t.csv").write_text("\n".join(["label,pixels", *rows]) + "\n")
+    manifest = ingest(tmp_path / "t.csv", tmp_path / "data", **EXACT)
+    found = read_pixels(tmp_path / "data", manifest.splits)
+    assert found == sorted(each.tobytes() for each in LEVELS)
+
+
+@pytest.mark.parametrize("write", [write_cells, write_columns])
+def test_numbers_that_are_no_levels_are_refused_with_what_to_do(tmp_path, write):
+    path = write(tmp_path / "t.csv", levels=LEVELS / 256)
+    with pytest.raises(UserError) as raised:
+        complete_options(str(path), IngestOptions())
+    assert "pixels are whole numbers from 0 to 255: scale and round them" in str(raised.value)
+    assert f"have such values as {LEVELS.ravel()[0] / 256}" in str(raised.value)
+
+
+def test_a_first_line_of_numbers_names_no_columns(tmp_path):
+    lines = write_columns(tmp_path / "t.csv").read_text().splitlines()
+    (tmp_path / "t.csv").write_text("\n".join(lines[1:]) + "\n")
+    with pytest.raises(UserError, match=r"has only numbers, '0', .*add a line before it, such"):
+        complete_options(str(tmp_path / "t.csv"), IngestOptions())
