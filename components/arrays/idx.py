@@ -27,6 +27,8 @@ _SPLITS = {"t10k": "test", "test": "test", "train": "train"}
 _SPLIT_WORD = re.compile("t10k|test|train", re.IGNORECASE)
 _MOST_LOOKED_AT = 64  # files of a folder
 _MOST_BYTES = 2**32
+_MAPPING = re.compile(r"(^|[-_.])mapping\.txt$", re.IGNORECASE)
+_MOST_MAPPED = 2**20  # bytes of such a file
 
 
 def _is_idx(folder: str) -> bool:
@@ -57,6 +59,7 @@ def read_pairs(folder: str, columns: Asked) -> Iterator[Row]:
     """A row an image, with its label and its split; raises TableError if a file is damaged."""
     pairs = _find_pairs(folder)
     _check_one_set(folder, [images for images, _, _ in pairs])
+    names, told_names = _read_names(folder)
     number = 0
     counts: dict[str, int] = {}
     for images, labels, split in pairs:
@@ -71,11 +74,30 @@ def read_pairs(folder: str, columns: Asked) -> Iterator[Row]:
             cells: dict[str, Any] = {"image": EmbeddedImage(place, size_bytes, modified_ns)}
             cells["path"] = f"{images.partition('.')[0]}/{at:05d}"
             if said is not None:
-                cells["label"] = str(int(said[at]))
+                label = int(said[at])
+                cells["label"] = names.get(label, str(label))
             yield Row(number, cells | ({"split": split} if split else {}))
         counts[split or images] = count
     told = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-    understood(f"IDX files: images with labels, {told}")
+    understood(f"IDX files: images with labels, {told}{told_names}")
+
+
+def _read_names(folder: str) -> tuple[dict[int, str], str]:
+    """The characters that labels stand for, as EMNIST's `…-mapping.txt` lists their codes.
+
+    Returns:
+      By labels, the first character of each; and that they are taken, as the end of a sentence.
+    """
+    name = next((each for each in sorted(os.listdir(folder)) if _MAPPING.search(each)), "")
+    if not name:
+        return {}, ""
+    with open(os.path.join(folder, name), encoding="utf-8-sig", errors="replace") as file:
+        lines = [line.split() for line in file.read(_MOST_MAPPED).splitlines() if line.strip()]
+    if not all(len(line) > 1 and all(map(str.isdecimal, line)) for line in lines):
+        return {}, f"; {name} is not read, for it has other lines than a label and its codes"
+    names = {int(label): chr(int(code)) for label, code, *_ in lines if 32 < int(code) < 0xD800}
+    shown = ", ".join(f"{label} is {names[label]!r}" for label in sorted(names)[-2:])
+    return names, f"; {name} names the labels: {shown}, …"
 
 
 def _check_one_set(folder: str, names: Sequence[str]) -> None:

@@ -27,6 +27,7 @@ from image_pipeline.components.meaning.masks import (
     is_image_folder,
     is_mask_folder,
 )
+from image_pipeline.components.meaning.other_masks import classes_shown, find_other_masks
 from image_pipeline.components.sources.file_names import SPLIT_NAMES, split_named
 
 FIRST_FOLDER = r"(?P<label>[^/]+)/.+"
@@ -53,11 +54,13 @@ _WORD_IN_PATH = re.compile(r"[^\W_]+")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 # Folders of pictures of the same things are called so, or as those of masks are.
 _OF_PAIRS = re.compile(
-    r"(?:.*[-_ ])?(?:[lh][rq]|blur(?:red|ry)?|sharp)|(?-i:[AB])|low|high|inputs?|targets?|source"
+    r"(?:.*[-_ ])?(?:[lh][rq](?:[-_ ](?:bicubic|unknown|mild|difficult|wild))?(?:[-_ ]?x\d)?"
+    r"|blur(?:red|ry)?|sharp)|(?-i:[AB])|low|high|inputs?|targets?|source"
     r"|before|after|noisy|clean|hazy|haze|clear|rainy?|norain|ref(?:erence)?|edges?|depth|rgb|n?ir"
     r"|thermal|infrared|vis(?:ible)?",
     re.IGNORECASE,
 )
+_OF_SCALE = re.compile(r"(?<=/)x\d/|(?<=\d)x\d$", re.IGNORECASE)  # X2/0001x2 is of 0001
 _MOST_HELD = 100_000  # names
 _ENOUGH = 0.9  # of the images must fit what is inferred
 _MOST_SHOWN = 6
@@ -94,6 +97,10 @@ class Meaning:
     def options(self) -> dict[str, Any]:
         """Those that say the same, but for the defaults."""
         options: dict[str, Any] = {"label_pattern": self.label_pattern}
+        if self.masks is not None and self.masks.templates is not None:
+            options = {"masks": dict(zip(("images", "masks"), self.masks.templates, strict=True))}
+            if self.masks.classes is not None:
+                options["masks"]["classes"] = self.masks.classes
         if self.split_pattern is not None:
             names = choose_eval(self.splits)
             options |= {"split_pattern": self.split_pattern, "splits": share_splits(names)}
@@ -117,6 +124,8 @@ class Choice:
 
     def say(self, images: str) -> str:
         """How a person says it, on the command line."""
+        if self.meaning is None and files.is_local(images) and os.path.isfile(images):
+            return f"unpack {images!r}, and give its {self.images} as --images"
         if self.meaning is None:
             return f"give --images {shlex.quote(files.join(images, self.images))}"
         dumped = ((name, json.dumps(value)) for name, value in self.meaning.options().items())
@@ -154,7 +163,10 @@ def find_meaning(
     list_paths = list_paths or tally.names
     masks = find_masks(list_paths)
     if masks is not None:
-        return _judge_masks(images, tally, masks)
+        meaning = _judge_masks(images, tally, masks)
+        if meaning.kind == WITH_MASKS and masks.templates is not None:
+            _check_other_masks(images, masks, list_paths)
+        return meaning
     partners = find_partners(tally, list_paths())
     readable, unread, boxes = find_naming(images, tally)
     read = (path for path in tally.tables if path not in unread)
@@ -170,8 +182,18 @@ def find_meaning(
         told = f"{unclear.found}; and {list_names(naming or partners)} may say more"
         choices = [*_choose_tables(naming), *unclear.choices]
         raise UnclearLayout(images, told, choices) from None
+    if meaning.kind == NO_CLASSES:
+        _check_other_masks(images, None, list_paths)
     if meaning.kind in (CLASS_FOLDERS, SPLIT_FOLDERS):
         _check_names(images, meaning, tally, list_paths)
+    if not tally.folders() and tables:
+        found = f"it holds no images, and {list_names(names)} may hold some, or say where they are"
+        raise UnclearLayout(images, found, tables)
+    if not tally.folders() and unread:
+        raise UserError(
+            f"{images!r} holds no images, and {list_names(unread)} may, in a form that is not "
+            "read; save the arrays of MATLAB's .mat as an .npz file, or as a PNG file an image."
+        )
     unlabelled = dataclasses.replace(meaning, kind=NO_CLASSES, label_pattern=None)
     choices = [Choice("no labels", unlabelled)]
     lost = (
@@ -213,6 +235,29 @@ def _choose_tables(tables: Sequence[str]) -> list[Choice]:
         named = [(same, given)] if given else [([each], each) for each in same]
         choices += [Choice(f"what {list_names(each)} says", images=path) for each, path in named]
     return choices
+
+
+def _check_other_masks(
+    images: str, masks: Masks | None, list_paths: Callable[[], Iterable[str]]
+) -> None:
+    """Refuses images of which several kinds of files may be the masks, or one without its word."""
+    others = find_other_masks(images, list_paths, masks)
+    if not others:
+        return
+    if masks is not None:
+        shown = classes_shown(images, masks, list_paths())
+        others.insert(0, dataclasses.replace(masks, classes=shown))
+    choices = []
+    for each in others:
+        _, own = each.templates or ("", "")
+        meaning = Meaning(kind=WITH_MASKS, label_pattern=None, masks=each, leave_out=each.others)
+        choices.append(Choice(f"{own} as masks", meaning))
+    unlabelled = Choice("images without labels", Meaning(kind=NO_CLASSES, label_pattern=None))
+    raise UnclearLayout(
+        images,
+        f"{list_names(each.mask for each in others)} may each be a mask of {others[0].image}",
+        choices if masks is not None else [*choices, unlabelled],
+    )
 
 
 def _judge_masks(images: str, tally: Tally, masks: Masks) -> Meaning:
@@ -269,9 +314,11 @@ def find_split_folders(folders: Mapping[Parts, int]) -> tuple[str | None, dict[s
 def _find_meaning(images: str, folders: Mapping[Parts, int], names: Sequence[str]) -> Meaning:
     level = Level(folders)
     if splits := _find_splits(level.firsts):
+        _check_halves(images, level, splits)
         return _split_folders(images, level, splits, names)
     if not level.firsts:  # One folder, or none, holds all images.
         return _one_folder(level, names)
+    _check_inner_halves(images, level)
     _check_containers(images, level)
     label_pattern = f"{level.start}{FIRST_FOLDER}"
     classes = list_names(level.firsts)
@@ -485,6 +532,95 @@ def _check_containers(images: str, level: Level) -> None:
     raise UnclearLayout(images, f"{found}{is_one}", choices)
 
 
+def _check_halves(images: str, level: Level, splits: Mapping[str, str]) -> None:
+    """Refuses splits of which each has folders called as those of pairs are: `trainA`, `trainB`."""
+    halves: dict[str, list[str]] = {}
+    around: list[list[str]] = [[], []]
+    for top in splits:
+        word = next((each for each in _WORD.findall(top) if split_named(each)), top)
+        before, _, after = top.partition(word)
+        half = (after or before).strip("-_ ")
+        halves.setdefault(half, []).append(top)
+        for side, text in zip(around, top.rsplit(half, 1) if half else (top, ""), strict=True):
+            side.append(re.escape(text))
+    if len(halves) < 2 or not all(map(_OF_PAIRS.fullmatch, halves)):
+        return
+    starts, ends = ("|".join(dict.fromkeys(side)) for side in around)
+    own = "|".join(map(re.escape, halves))
+    pattern = f"{level.start}(?:{starts})(?P<label>{own}){f'(?:{ends})' if ends else ''}/"
+    others = {half: [top for top in level.firsts if top not in halves[half]] for half in halves}
+    beside = [top for top in level.firsts if top not in splits]
+    raise UnclearLayout(
+        images,
+        f"{list_folders(splits)} are of splits, and called as pictures of two kinds are",
+        [
+            *(
+                Choice(
+                    f"the images in {list_folders(tops)} alone",
+                    _of_splits(level, splits, tops, others[half], None),
+                )
+                for half, tops in halves.items()
+            ),
+            Choice(
+                f"the classes {list_names(sorted(halves))}",
+                _of_splits(level, splits, list(splits), beside, pattern),
+            ),
+        ],
+    )
+
+
+def _of_splits(
+    level: Level,
+    splits: Mapping[str, str],
+    tops: Sequence[str],
+    others: Sequence[str],
+    label_pattern: str | None,
+) -> Meaning:
+    """The meaning of some folders of splits, without all others."""
+    own = {top: splits[top] for top in tops}
+    is_split = len(set(own.values())) > 1
+    return Meaning(
+        kind=NO_CLASSES if label_pattern is None else SPLIT_FOLDERS,
+        label_pattern=label_pattern,
+        split_pattern=level.split_pattern(own) if is_split else None,
+        splits=own if is_split else {},
+        leave_out=tuple(f"{level.path(top)}/" for top in others),
+    )
+
+
+def _check_inner_halves(images: str, level: Level) -> None:
+    """Refuses folders that each have the two of pairs, as `low` and `high`, in them."""
+    inner = {frozenset(level.inside(top).firsts): level.inside(top).prefix for top in level.firsts}
+    ((names, prefix), *more) = inner.items()
+    if more or prefix or len(names) < 2 or not all(map(_OF_PAIRS.fullmatch, names)):
+        return
+    alone = {
+        name: tuple(
+            f"{level.path(top)}/{n}/" for top in level.firsts for n in sorted(names - {name})
+        )
+        for name in sorted(names)
+    }
+    pattern = f"{level.start}[^/]+/{_ALL_OF_IT}"
+    raise UnclearLayout(
+        images,
+        f"{list_folders(level.firsts)} each have {list_folders(sorted(names))}, called as pictures "
+        "of the same things are",
+        [
+            *(
+                Choice(
+                    f"the images in {name}/ alone",
+                    Meaning(kind=NO_CLASSES, label_pattern=None, leave_out=left_out),
+                )
+                for name, left_out in alone.items()
+            ),
+            Choice(
+                f"the classes {list_names(sorted(names))}",
+                Meaning(kind=CLASS_FOLDERS, label_pattern=pattern),
+            ),
+        ],
+    )
+
+
 def _check_names(
     images: str, meaning: Meaning, tally: Tally, list_paths: Callable[[], Iterable[str]]
 ) -> None:
@@ -500,9 +636,10 @@ def _check_names(
             folders[found["label"]].add(f"{found.string[: found.end('label')]}/")
     names = [os.path.splitext(name)[0].rpartition("/")[2] for name in tally.names()]
     numbers = [int(number) for name in names for number in re.findall(r"\d+", name)[-1:]]
-    if len(sizes) < 2 or min(sizes.values()) < max(2, _ENOUGH * max(sizes.values())):
-        return
     are_pairs = all(_OF_PAIRS.fullmatch(name) or is_mask_folder(name) for name in sizes)
+    least = 2 if are_pairs else max(2, _ENOUGH * max(sizes.values(), default=0))
+    if len(sizes) < 2 or min(sizes.values()) < least:
+        return
     are_numbered = bool(numbers) and max(numbers) - min(numbers) < 2 * max(sizes.values())
     if are_numbered and not are_pairs:
         return
@@ -510,6 +647,7 @@ def _check_names(
     for path in list_paths():
         if found := find(path):
             rest = os.path.splitext(path[found.end("label") :])[0]
+            rest = _OF_SCALE.sub("", rest) if are_pairs else rest
             if (name := sample_hash(f"{path[: found.start('label')]}:{rest}")) % one_in == 0:
                 named[found["label"]].add(name)
     if len(set.intersection(*named.values())) < _ENOUGH * max(map(len, named.values())):

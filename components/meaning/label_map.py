@@ -36,6 +36,7 @@ _OF_NAMES = {
 }
 _NUMBERED = re.compile(r"(\d+)[\s:;,=]+(\S.*)")
 _BACKGROUND = {"background", "bg", "void", "unlabeled", "unlabelled", "other", "none"}
+_UNNAMED = ("background", "other", "unlabeled", "none", "0")
 _NO_CLASS = "__ignore__"  # LabelMe's first line
 _MOST_FILES = 20  # that are read
 _MOST_BYTES = 2**20
@@ -56,11 +57,18 @@ class LabelMap:
       path: of it.
       classes: their colours, as `#rrggbb`, or their levels, in its order.
       doubt: why masks may show others; "" if they show these.
+      unnamed: what the class is called here that masks show as 0, and the file does not name.
     """
 
     path: str
     classes: Values
     doubt: str = ""
+    unnamed: str = ""
+
+    def say_unnamed(self) -> str:
+        """That it is a class; nothing if there is none."""
+        told = f"; 0, which it does not name, is {self.unnamed!r} (ingest.masks says otherwise)"
+        return told * bool(self.unnamed)
 
     @property
     def has_colors(self) -> bool:
@@ -96,7 +104,9 @@ def find_label_map(images: str, paths: Iterable[str], shown: Shown) -> LabelMap 
         if not ids and name in _NAMES:
             are_said, ids = False, _read_names(text)
         if ids:
-            return LabelMap(path, ids, _doubt(path, ids, are_said, shown(False)))
+            unnamed = _find_unnamed(ids, shown(False)) if are_said else ""
+            ids = {unnamed: 0, **ids} if unnamed else ids
+            return LabelMap(path, ids, _doubt(path, ids, are_said, shown(False)), unnamed)
     return None
 
 
@@ -117,6 +127,17 @@ def _are_ids(levels: Sequence[int | str], ids: Mapping[str, int]) -> bool:
     """Whether masks show several of these levels, and none other."""
     own = {*levels} - {IGNORED}
     return len(own) > 1 and own <= {*ids.values()}
+
+
+def _find_unnamed(ids: Mapping[str, int], levels: Sequence[int | str]) -> str:
+    """A name for 0, which is of none of the classes, as ADE20K's `objectInfo150.txt` leaves it out.
+
+    Where masks show 0 to just below the last id, these may be the classes, counted from 0.
+    """
+    are_from_zero = {*levels} - {IGNORED} == {*range(max(ids.values()))}
+    if 0 not in levels or 0 in ids.values() or are_from_zero or len(ids) == _MOST_CLASSES:
+        return ""
+    return next(name for name in _UNNAMED if name not in ids)
 
 
 def _doubt(path: str, ids: Mapping[str, int], are_said: bool, levels: Sequence[int | str]) -> str:

@@ -133,7 +133,8 @@ def _take_label_map(
     named = list_names(found.classes)
     return (
         options,
-        f"{mask} are taken as masks of {image}, with the classes of {found.path}: {named}",
+        f"{mask} are taken as masks of {image}, with the classes of {found.path}: {named}"
+        + found.say_unnamed(),
     )
 
 

@@ -12,7 +12,7 @@ import os
 import posixpath
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from image_pipeline.components.images.by_extras import ENDINGS as EXTRA_ENDINGS
 from image_pipeline.components.sources.file_names import SPLIT_NAMES
@@ -72,6 +72,7 @@ class Masks:
       image_dir: the folder of all images; None if it holds masks too, or there are several.
       templates: of their paths, for `ingest.masks.images` and `.masks`; None if no one pair fits.
       others: folders of images that are neither, for `ingest.leave_out`.
+      classes: names for what they show, where ids alone will not do, see `guess_classes`.
     """
 
     count: int
@@ -80,6 +81,7 @@ class Masks:
     image_dir: str | None
     templates: tuple[str, str] | None = None
     others: tuple[str, ...] = ()
+    classes: Mapping[str, int | str] | None = None
 
     def say_others(self) -> str:
         """That their images are no pairs; nothing if there are none."""
@@ -153,16 +155,14 @@ def _find_others(start: str, paths: Iterable[str], templates: tuple[str, str]) -
             continue
         fits = any(match_template(each, path) is not None for each in templates)
         if fits or not is_called_mask(path[len(start) :]):
-            folders = _with_parents(path.rpartition("/")[0])
+            folders = with_parents(path.rpartition("/")[0])
             (own if fits else others).update(folders if fits else folders[-1:])
-    tops = {
-        next((each for each in _with_parents(other) if each not in own), "") for other in others
-    }
+    tops = {next((each for each in with_parents(other) if each not in own), "") for other in others}
     tops = {f"{top}/" for top in tops if top}
     return tuple(sorted(tops)) if len(tops) <= _MOST_OTHERS else ()
 
 
-def _with_parents(folder: str) -> list[str]:
+def with_parents(folder: str) -> list[str]:
     """A folder and those that it is in, the highest one first."""
     return list(itertools.accumulate(folder.split("/"), "{}/{}".format))
 
@@ -193,7 +193,7 @@ def _find_templates(paired: Mapping[str, str]) -> tuple[str, str] | None:
     masks = sorted(paired, key=_rank)
     images = set(paired.values())
     for mask in masks[:_MOST_TRIED]:
-        for templates in _templates_of(paired[mask], mask):
+        for templates in templates_of(paired[mask], mask):
             fitting = {
                 i
                 for m, i in paired.items()
@@ -210,17 +210,20 @@ def _rank(mask: str) -> tuple[bool, bool]:
     return bool(words & _OTHER_MASK_WORDS), "label" not in mask.lower()
 
 
-def _templates_of(image: str, mask: str) -> Iterable[tuple[str, str]]:
+def templates_of(image: str, mask: str) -> Iterator[tuple[str, str]]:
     """Templates that fit one pair: folders that differ are kept, others are part of the key."""
     (*image_folders, image_name), (*mask_folders, mask_name) = image.split("/"), mask.split("/")
     (stem, ending), image_stem = os.path.splitext(mask_name), os.path.splitext(image_name)[0]
     key = image_stem
     if not stem.startswith(image_stem):
         key = stem[: _count_equal(stem, image_stem)].rstrip("-_. ")
-    suffix, image_last = stem[len(key) :], f"{{key}}{image_stem[len(key) :]}.*"
-    last = (f"{{key}}{suffix}{ending}", f"{{key}}{suffix}.*")
+    suffix, rest = stem[len(key) :], image_stem[len(key) :]
+    firsts = [f"{{key}}{rest}.*"]
+    if rest[:1] in ("-", "_", ".", " "):  # as 21_training.tif and 01_test.tif have it
+        firsts.append(f"{{key}}{rest[0]}*.*")
+    lasts = [(f, m) for f in firsts for m in (f"{{key}}{suffix}{ending}", f"{{key}}{suffix}.*")]
     if image_folders == mask_folders:
-        yield from ((image_last, each) for each in last)
+        yield from lasts
         return
     lead = _count_equal(image_folders, mask_folders)
     # What follows the folders that differ is part of the key.
@@ -230,11 +233,11 @@ def _templates_of(image: str, mask: str) -> Iterable[tuple[str, str]]:
     ]
     for before in ("/".join(image_folders[:lead]), "{scene}") if lead else ("",):
         first, second = ("".join(f"{part}/" for part in (before, each) if part) for each in own)
-        yield from ((f"{first}{image_last}", f"{second}{each}") for each in last)
+        yield from ((f"{first}{image}", f"{second}{mask}") for image, mask in lasts)
     for split in (each for each in _SPLIT_WORDS if all(each in folder for folder in own)):
         start = "".join(f"{part}/" for part in image_folders[:lead])
         first, second = (f"{start}{each.replace(split, '{split}', 1)}/" for each in own)
-        yield from ((f"{first}{image_last}", f"{second}{each}") for each in last)
+        yield from ((f"{first}{image}", f"{second}{mask}") for image, mask in lasts)
 
 
 def _count_equal(first: Sequence[str], second: Sequence[str]) -> int:

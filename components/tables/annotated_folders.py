@@ -10,7 +10,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.understood import noticed
 
-_MOST_DEEP = 4  # folders below the one that is given
+_MOST_DEEP = 8  # folders below the one that is given; ImageNet's annotations are in the fifth
 _MOST_GLANCED = 64  # folders that are called otherwise than usual
 _MOST_LOOKED_AT = 64  # entries of a folder, to tell what it is
 _OF_SPLITS = ("train", "training", "valid", "val", "validation", "test", "testing", "dev")
@@ -124,6 +124,7 @@ def find_image(folder: str, below: str, stem: str, said: str) -> tuple[str, bool
     beside = os.path.join(folder, below)
     places = [beside, *(os.path.join(beside, "..", each) for each in _IMAGE_FOLDERS)]
     places += [os.path.join(folder, each) for each in _IMAGE_FOLDERS]
+    places += _mirrored(folder, below)
     said_stem = os.path.splitext(said)[0]
     for place in places:
         images = images_by_stem(os.path.normpath(place))
@@ -135,6 +136,21 @@ def find_image(folder: str, below: str, stem: str, said: str) -> tuple[str, bool
                 name = said if is_said else images[each]
                 return os.path.abspath(os.path.join(place, name)), is_renamed
     return os.path.abspath(os.path.join(beside, said or f"{stem}.jpg")), False
+
+
+@functools.lru_cache(maxsize=64)
+def _mirrored(folder: str, below: str) -> tuple[str, ...]:
+    """Folders that are called as one of annotations is but for one part of its path.
+
+    ImageNet has `Data/CLS-LOC/train/n01440764` for `Annotations/CLS-LOC/train/n01440764`.
+    """
+    parts, found = below.split("/"), []
+    for number in range(len(parts) - 1):
+        above = os.path.join(folder, *parts[:number])
+        with os.scandir(above) as entries:
+            names = sorted(each.name for each in entries if each.is_dir(follow_symlinks=False))
+        found += [os.path.join(above, name, *parts[number + 1 :]) for name in names]
+    return tuple(path for path in found if os.path.isdir(path))
 
 
 def notice_others(form: str, folder: str, taken: Collection[str]) -> None:

@@ -108,6 +108,7 @@ def _name_program() -> str:
 def _read(images_dir: str, given: Any, yes: bool) -> tuple[str, Any, Any, list[Any]]:
     """What is given, or the part of it that is meant: its name, layout, source and references."""
     from image_pipeline.components import files
+    from image_pipeline.components.errors import UserError
     from image_pipeline.components.meaning.folder_meaning import UnclearLayout
     from image_pipeline.components.sources.source_kinds import kind_of
 
@@ -120,6 +121,8 @@ def _read(images_dir: str, given: Any, yes: bool) -> tuple[str, Any, Any, list[A
             raise
         with _explain_end_of_input():
             choice: Any = _choose(unclear)
+    if choice.images and os.path.isfile(images_dir):  # What is in an archive cannot be given.
+        raise UserError(f"For {choice.words}, {choice.say(images_dir)}.")
     if choice.images:
         return _read(files.join(images_dir, choice.images), given, yes)
     return _read_folder(images_dir, given, choice.meaning)
@@ -166,7 +169,8 @@ def _read_folder(
     levels = shown()
     if named := find_label_map(images_dir, paths, shown):
         what = "colours" if named.has_colors else "levels"
-        told = named.doubt or f"{named.path} names the classes and {what} of masks"
+        told = f"{named.path} names the classes and {what} of masks{named.say_unnamed()}"
+        told = named.doubt or told
         classes = {} if named.doubt else named.classes
         layout = dataclasses.replace(layout, mask_classes=classes, said=(*layout.said, told))
     layout = dataclasses.replace(layout, images=len(images), levels=levels)

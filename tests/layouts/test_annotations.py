@@ -63,6 +63,19 @@ def test_pascal_voc_counts_corners_from_one(tmp_path):
     assert listing.options.boxes.classes == ("cat", "dog")
 
 
+def test_annotations_in_folders_that_are_called_as_those_of_images(tmp_path):
+    own = "ILSVRC/{}/CLS-LOC/train/n01440764/n01440764_{}.{}"
+    draw_images(tmp_path, [own.format("Data", n, "JPEG") for n in range(3)])
+    for number in range(2):
+        name = f"n01440764_{number}"
+        path = tmp_path / own.format("Annotations", number, "xml")
+        _write_xml(path, name, ("n01440764", 2, 2, 9, 9, 0))
+    listing = understand(tmp_path)
+    assert boxes_of(listing) == {
+        own.format("Data", n, "JPEG"): [("n01440764", 1, 1, 9, 9)] for n in range(2)
+    }
+
+
 def test_xml_beside_images_and_damage_in_it(tmp_path):
     names = [f"{split}/{n}.png" for split in ("train", "test") for n in range(3)]
     draw_images(tmp_path, names)
@@ -382,6 +395,21 @@ def test_idx_files(tmp_path, packed):
     }  # fmt: skip
 
 
+def test_labels_of_idx_files_have_the_characters_that_a_mapping_lists(tmp_path):
+    for kind, header in (("images-idx3", (2051, 3, 6, 5)), ("labels-idx1", (2049, 3))):
+        data = struct.pack(f">{len(header)}I", *header)
+        data += bytes(range(90)) if len(header) > 2 else bytes([1, 26, 9])
+        (tmp_path / f"emnist-letters-train-{kind}-ubyte").write_bytes(data)
+    mapping = tmp_path / "emnist-letters-mapping.txt"
+    mapping.write_text("1 65 97 \n26 90 122 \n")
+    listing = understand(tmp_path)
+    assert list(labels_of(listing).values()) == ["A", "Z", "9"]
+    told = "emnist-letters-mapping.txt names the labels: 1 is 'A', 26 is 'Z', …"
+    assert told in listing.options.understood[0]
+    mapping.write_text("1 A\n")
+    assert list(labels_of(understand(tmp_path)).values()) == ["1", "26", "9"]
+
+
 def test_a_damaged_idx_file_is_named(tmp_path):
     (tmp_path / "train-images-idx3-ubyte").write_bytes(struct.pack(">IIII", 2051, 9, 6, 5) + b"x")
     with pytest.raises(UserError, match=r"train-images-idx3-ubyte has 17 bytes, which is not what"):
@@ -536,6 +564,26 @@ def test_ids_of_masks_take_the_names_that_a_file_plainly_gives(tmp_path, name, t
     classes = yaml.safe_load(config.read_text())["ingest"]["masks"]["classes"]
     assert (classes or {}).items() >= (expected or {}).items()
     assert (classes is None) == (expected is None)
+
+
+def _write_names(folder, *names):
+    lines = [f"{number}\t.2\t{name}\n" for number, name in enumerate(names, 1)]
+    (folder / "objectInfo150.txt").write_text("".join(["Idx\tRatio\tName\n", *lines]))
+
+
+def test_zero_has_a_name_of_its_own_where_ids_begin_with_one(tmp_path):
+    _draw_ids(tmp_path, 0, 1, 3)
+    _write_names(tmp_path, "wall", "sky", "tree")
+    options = understand(tmp_path).options
+    assert options.masks.classes == {"background": 0, "wall": 1, "sky": 2, "tree": 3}
+    assert "0, which it does not name, is 'background'" in options.understood[0]
+
+
+def test_where_masks_may_be_counted_from_zero_names_are_asked_about(tmp_path):
+    _draw_ids(tmp_path, 0, 1, 2, 3)
+    _write_names(tmp_path, "wall", "sky", "tree", "sea")
+    with pytest.raises(UserError, match=r"but masks show 4 values: 0, 1, 2, 3; say which is which"):
+        understand(tmp_path)
 
 
 def test_names_that_are_of_other_ids_than_masks_show_are_told(tmp_path):
