@@ -61,7 +61,8 @@ def find_labels(path: str, options: IngestOptions, rows: TableRows, first: Row) 
     """The column of splits, or their folders; and that of labels, or those of one class each."""
     options = find_split(path, options, rows, first)
     usual = usual_columns(list(first.cells), options.columns)
-    options = _find_split_folders(path, options, rows, usual["image"])
+    if "image" in usual:  # Else rows hold their images.
+        options = _find_split_folders(path, options, rows, usual["image"])
     names_label = {"label", "mask"} & {*options.columns, *usual}
     of_boxes = [name for name in first.cells if name.lower() in (*BOXES, "tags")]
     is_joined = options.box_rows is not None or options.label_columns != ()
