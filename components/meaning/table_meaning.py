@@ -12,7 +12,7 @@ from image_pipeline.components.meaning.box_columns import find_box_rows
 from image_pipeline.components.meaning.column_values import first_rows
 from image_pipeline.components.meaning.folder_meaning import FIRST_FOLDER
 from image_pipeline.components.meaning.image_columns import find_images
-from image_pipeline.components.meaning.label_columns import find_labels
+from image_pipeline.components.meaning.label_columns import find_labels, find_split
 from image_pipeline.components.meaning.mask_columns import (
     find_drawn,
     find_run_lengths,
@@ -22,7 +22,7 @@ from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.rows import EmbeddedImage
 from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.sources.understood import understood
-from image_pipeline.components.tables.column_names import usual_columns
+from image_pipeline.components.tables.column_names import name_beside_held, usual_columns
 from image_pipeline.components.tables.joined_rows import LABEL
 from image_pipeline.components.tables.rows_once import TableRows
 from image_pipeline.components.tables.text_rows import TEXTS, find_windows_word
@@ -48,10 +48,11 @@ def understand_rows(path: str, options: IngestOptions, rows: TableRows) -> Inges
     drawn = find_drawn(rows)
     if drawn is not None:
         options = name_drawn_classes(path, options, rows, first, drawn)
-    elif any(
-        isinstance(c, EmbeddedImage) for _, row in first_rows(rows) for c in row.cells.values()
-    ):
-        return find_labels(path, options, rows, first)
+    elif held := _list_held(rows):
+        others = [name for name in first.cells if name not in held]
+        beside = name_beside_held(held, others, options.columns)
+        find = find_split if {"label", "mask"} & beside.keys() else find_labels
+        return find(path, options, rows, first)
     options = find_images(path, options, rows, first)
     if usual_columns(list(first.cells), options.columns).get("image") not in first.cells:
         return options  # Its absence is refused by whoever names the columns.
@@ -65,6 +66,12 @@ def understand_rows(path: str, options: IngestOptions, rows: TableRows) -> Inges
     # The folders in which a table's paths are looked for are no part of what these say.
     folders = "|".join(map(re.escape, options.path_folders))
     return options.model_copy(update={"label_pattern": f"(?:{folders})/{FIRST_FOLDER}"})
+
+
+def _list_held(rows: TableRows) -> list[str]:
+    """The columns that hold images, if any of the first rows has one."""
+    cells = (cell for _, row in first_rows(rows) for cell in row.cells.items())
+    return list(dict.fromkeys(name for name, cell in cells if isinstance(cell, EmbeddedImage)))
 
 
 def _say_encoding(path: str, rows: TableRows) -> None:

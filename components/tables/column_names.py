@@ -119,7 +119,7 @@ def name_columns(
             raise UserError(f"ingest.columns may not use the name {name!r}; choose another.")
     others = [column for column in found if column not in held]
     if held and columns.get("image", held[0]) in held:
-        columns = _name_beside_held(columns, held, others, given)
+        columns = name_beside_held(held, others, given)
         given = {"path": None, **given} if "path" not in columns else given
         others = [c for c in others if c not in _DESCRIBED or c in columns.values()]
     elif "path" in columns:
@@ -140,13 +140,13 @@ def name_columns(
     return _add_further(columns, found, given)
 
 
-def _name_beside_held(
-    columns: dict[str, str],
+def name_beside_held(
     held: Sequence[str],
     others: Sequence[str],
     given: Mapping[str, str | None],
 ) -> dict[str, str]:
     """The columns of a table that holds images: which of these are one, and what is said of it."""
+    columns = {name: column for name, column in given.items() if column is not None}
     columns = _add_usual(columns, held, _KEYS_OF_HELD, given, str)
     columns = _add_usual(columns, held, USUAL_OF_HELD, given, name_of)
     columns = _add_usual({"image": held[0], **columns}, others, _KEYS, given, str)

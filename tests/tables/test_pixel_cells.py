@@ -169,3 +169,11 @@ def test_a_first_line_of_numbers_names_no_columns(tmp_path):
     (tmp_path / "t.csv").write_text("\n".join(lines[1:]) + "\n")
     with pytest.raises(UserError, match=r"has only numbers, '0', .*add a line before it, such"):
         complete_options(str(tmp_path / "t.csv"), IngestOptions())
+
+
+def test_a_column_called_as_labels_beside_arrays_are_is_the_label(tmp_path):
+    header, *rows = write_columns(tmp_path / "t.csv").read_text().splitlines()
+    lines = [header.replace("label", "sex,y"), *(f"{n % 2},{row}" for n, row in enumerate(rows))]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    options = complete_options(str(tmp_path / "t.csv"), IngestOptions(pixel_shape=SHAPE))
+    assert options.columns["label"] == "y" and options.column_types == {"sex": "int"}
