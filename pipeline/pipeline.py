@@ -28,7 +28,7 @@ from image_pipeline.components.evaluation.findings import check_slices
 from image_pipeline.components.function_version import function_version
 from image_pipeline.components.inference.component import ImagePredictor
 from image_pipeline.components.ingest.component import ImageExampleGen
-from image_pipeline.components.models.names import is_dotted, is_saved
+from image_pipeline.components.models.names import IMAGENET, is_dotted, is_saved
 from image_pipeline.components.sources.span_pattern import LATEST
 from image_pipeline.components.tasks.choose_task import choose_task, name_task
 from image_pipeline.components.training.pusher import Pusher
@@ -200,7 +200,9 @@ def _version_of_training(config: PipelineConfig) -> str:
     builder = model if model is not None and is_dotted(model) else None
     functions = [each for each in (builder, compiler, *steps) if each]
     saved = model if model is not None and is_saved(model) else None
-    contents = (content_version(each) for each in (saved, config.training.weights) if each)
+    weights = config.training.weights
+    files = (saved, None if weights == IMAGENET else weights)
+    contents = (content_version(each) for each in files if each)
     return "-".join(
         [code_version(*_USED_IN_TRAINING), *map(function_version, functions), *contents]
     )

@@ -14,7 +14,7 @@ for python in "$@"; do # pyenv has commands of that name for those that it would
 done
 [ ${#pythons[@]} -gt 0 ] || { echo "There is no Python to try it with." >&2; exit 1; }
 unset PYTHONPATH # It may lead to the checkout's code, which is not what is tested.
-extras=(coco dicom hdf5 heic jxl sound tensorboard video zarr)
+extras=(coco dicom hdf5 heic jxl sound tensorboard video weights zarr)
 # Of these, older releases have no wheels for newer Pythons.
 compiled=(markupsafe matplotlib numpy pandas pyyaml scikit-learn scipy)
 # Rooms that need no TFX; neither a fit nor an engine beside Python.

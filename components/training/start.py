@@ -11,6 +11,7 @@ from image_pipeline.components import files
 from image_pipeline.components.errors import UserError, explain_shortage
 from image_pipeline.components.messages import describe_error
 from image_pipeline.components.models.carry_over import carry_over
+from image_pipeline.components.models.names import IMAGENET
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.models.weights import read_weights
 from image_pipeline.components.tasks.signatures import (
@@ -63,8 +64,8 @@ def start_from(
     Raises:
       UserError: if there are no such weights, or they do not fit.
     """
-    if training.weights is None:
-        return
+    if training.weights is None or training.weights == IMAGENET:
+        return  # A network by name is built with these.
     source = str(name_start(training))
     arrays = read_weights(training.weights, model, source)
     known = classes is not None and is_ours(training.weights)

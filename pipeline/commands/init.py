@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import math
 import os
@@ -33,6 +34,13 @@ _FORECAST_FILES = 200  # that are prepared on trial
     type=click.FloatRange(0, 1),
     help="The share of the images that may be lost (ingest.max_bad_fraction); 0.01 by default.",
 )
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0, min_open=True),
+    default=10,
+    show_default=True,
+    help="What training may take here; chooses the network, its input and the epochs.",
+)
 @click.option("--yes", is_flag=True, help="Write what was understood without asking.")
 def init(
     images_dir: str,
@@ -40,21 +48,24 @@ def init(
     root_dir: str | None,
     follow_links: bool,
     bad_fraction: float | None,
+    minutes: float,
     yes: bool,
 ) -> None:
     """Look at a folder, a table or a generator, and write a starter configuration for it.
 
-    Shows what it found: classes and splits by names, sizes, duplicates and what an ingest will take
-    by some of the images, which it prepares on trial. Asks what cannot be known before it writes
-    the file. Of a generator, runs the first items.
+    Shows what it found: classes and splits by names, sizes, duplicates, what an ingest will take
+    by some of the images, which it prepares on trial, and what training will take by two steps of
+    it. Asks what cannot be known before it writes the file. Of a generator, runs the first items.
     """
     from image_pipeline.components.meaning.options import IngestOptions
     from image_pipeline.components.sources.span_pattern import check_one_source
     from image_pipeline.init.duplicates import estimate_duplicates
-    from image_pipeline.init.found_rows import copied_rows, forecast_rows, found_rows
+    from image_pipeline.init.found_rows import copied_rows, forecast_rows, found_rows, recipe_rows
     from image_pipeline.init.listing import measure_some
+    from image_pipeline.init.recipe import Wishes, choose_recipe
     from image_pipeline.init.sizes import measure_sizes
-    from image_pipeline.init.starter import write_starter
+    from image_pipeline.init.starter import Answers, write_starter
+    from image_pipeline.init.step_time import measure_steps
     from image_pipeline.show.html import write_output
 
     _check_new(output_path)
@@ -70,18 +81,29 @@ def init(
     # Copies are found by their sizes, so not in a sample.
     copies = estimate_duplicates(source, refs) if has_files and len(some) == len(refs) else None
     _show(found_rows(layout, sizes, copies))
-    with _explain_end_of_input():
-        answers: Any = _ask(layout, sizes, yes)
-    if bad_fraction is not None:
-        answers = dataclasses.replace(answers, bad_fraction=bad_fraction)
-    text = write_starter(layout, sizes, answers)
+    # Training needs something to learn.
+    is_labelled = bool(layout.classes or layout.has_masks or layout.values)
+    kind, count = layout.kind_of_label, len(layout.classes)
+    measure: Any = functools.cache(measure_steps(kind, count)) if is_labelled else None
+    mirrored: Any = _look_at_mirrored(layout, source, some) if kind == "classes" else None
+    wishes = Wishes(mirrored=not (mirrored and mirrored.changes_class), minutes=minutes)
+    recipe = choose_recipe(layout, sizes, wishes, measure)
+    if not yes and sizes.sound is None:
+        with _explain_end_of_input():
+            wishes = _ask(recipe.view, wishes)
+        recipe = choose_recipe(layout, sizes, wishes, measure)
+    if is_labelled:
+        _show(recipe_rows(recipe, mirrored))
+    answers = Answers() if bad_fraction is None else Answers(bad_fraction=bad_fraction)
+    text = write_starter(layout, sizes, recipe, answers)
     if has_files:
         forecast, rehearse = _forecast(images_dir, layout, source, some, text, len(refs))
         _show(forecast_rows(forecast))
         _check_loss(images_dir, layout, forecast, answers.bad_fraction)
-        answers = _find_working(layout, sizes, answers, rehearse)
+        write = functools.partial(write_starter, layout, sizes, recipe)
+        answers = _find_working(layout, write, answers, rehearse)
         _show(copied_rows(answers.copied))
-        text = write_starter(layout, sizes, answers)
+        text = write(answers)
     if not yes:
         with _explain_end_of_input():
             wanted = click.confirm(f"Write {output_path}?", default=True)
@@ -89,8 +111,6 @@ def init(
             say("Nothing was written.", err=True)
             sys.exit(1)
     write_output(output_path, text.encode())
-    # Training needs something to learn.
-    is_labelled = layout.classes or layout.has_masks or layout.values
     verb = "run" if is_labelled else "ingest"
     say(
         f"{output_path} is written. Next: {_name_program()} {verb} "
@@ -245,24 +265,36 @@ def _explain_end_of_input() -> Iterator[None]:
         ) from error
 
 
-def _ask(layout: Any, sizes: Any, yes: bool) -> Any:
+def _ask(view: tuple[int, int, int], wishes: Any) -> Any:
     """What paths and headers do not say: of which size the views are, and what a mirror changes."""
-    from image_pipeline.init.sizes import guess_view
-    from image_pipeline.init.starter import Answers
+    shorter = min(view[:2])
+    side = click.prompt(
+        "Shorter side of the model's input in pixels; half of it trains four times as fast",
+        default=shorter,
+        type=click.IntRange(1, 4096),
+    )
+    mirrored = click.confirm(
+        "Is a mirrored image as good as the image itself?", default=wishes.mirrored
+    )
+    side_px = side if side != shorter else None
+    return dataclasses.replace(wishes, side_px=side_px, mirrored=mirrored)
 
-    height, width, _ = guess_view(sizes, layout.kind_of_label == "boxes")
-    if yes or sizes.sound is not None:
-        return Answers()
-    side_px = None
-    if height == width:
-        side = click.prompt(
-            "Side of the model's input in pixels; half of it trains four times as fast",
-            default=height,
-            type=click.IntRange(1, 4096),
-        )
-        side_px = side if side != height else None
-    mirrored = click.confirm("Is a mirrored image as good as the image itself?", default=True)
-    return Answers(side_px=side_px, mirrored=mirrored)
+
+def _look_at_mirrored(layout: Any, source: Any, refs: list[Any]) -> Any:
+    """Whether images that are mirrored look like other classes."""
+    import random
+    import re
+
+    from image_pipeline.init.mirror import look_at_mirrored
+
+    pattern = re.compile(layout.label_pattern or "(?!)")
+    some = random.Random(0).sample(refs, min(len(refs), 5000))
+    labels = []
+    for ref in some:
+        named = pattern.match(ref.path)
+        said = ref.annotations and ref.annotations.label
+        labels.append(said or (named and named["label"]))
+    return look_at_mirrored(source, some, labels)
 
 
 def _forecast(
@@ -307,21 +339,26 @@ def _forecast(
     return dataclasses.replace(forecast, noticed=noticed), rehearse_text
 
 
-def _find_working(layout: Any, sizes: Any, answers: Any, rehearse: Callable[[str], None]) -> Any:
+def _find_working(
+    layout: Any,
+    write: Callable[[Any], str],
+    answers: Any,
+    rehearse: Callable[[str], None],
+) -> Any:
     """The answers with which an ingest does not fail.
 
     Of tiny sets, with other shares; of splits of copies, with these.
     """
     from image_pipeline.components.errors import UserError
     from image_pipeline.components.ingest.plan import EmptySplit
-    from image_pipeline.init.starter import choose_shares, write_starter
+    from image_pipeline.init.starter import choose_shares
 
     shares = [None] if layout.splits else [None, choose_shares(layout), {"train": 0.5, "eval": 0.5}]
     tries = [dataclasses.replace(answers, shares=each) for each in shares]
     failed: list[UserError] = []
     for each in tries:
         try:
-            rehearse(write_starter(layout, sizes, each))
+            rehearse(write(each))
             return each
         except EmptySplit as error:
             failed.append(error)

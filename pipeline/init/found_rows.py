@@ -6,7 +6,9 @@ from image_pipeline.components.ingest.forecast import Forecast
 from image_pipeline.components.labels.class_names import find_slips
 from image_pipeline.components.meaning.mask_levels import describe_levels
 from image_pipeline.init.layout import Layout, list_missing
-from image_pipeline.init.sizes import Shapes, Sizes, guess_view
+from image_pipeline.init.mirror import Mirrored
+from image_pipeline.init.recipe import Recipe, say_time
+from image_pipeline.init.sizes import Shapes, Sizes
 from image_pipeline.init.starter import describe_labels
 from image_pipeline.show.words import format_count
 
@@ -24,7 +26,6 @@ def found_rows(layout: Layout, sizes: Sizes, copies: float | None) -> list[tuple
       copies: share of the images that are copies of others; None if it is unknown.
     """
     kind = layout.kind_of_label
-    height, width, channels = guess_view(sizes, kind == "boxes")
     rows = [("layout", layout.kind), *(("taken as", sentence) for sentence in layout.said)]
     if kind in ("classes", "tags") and layout.columns:  # Of a folder, its listing says so.
         slips = find_slips(layout.classes, layout.label_pattern is not None, kind == "tags")
@@ -49,10 +50,30 @@ def found_rows(layout: Layout, sizes: Sizes, copies: float | None) -> list[tuple
         rows.append(("sounds", sound))
     kind = "all" if sizes.equal else "median"
     rows.append(("sizes", f"{kind} {sizes.height_px} × {sizes.width_px} (height × width)"))
-    rows.append(("model's input", f"{height} × {width} × {channels}"))
-    rows[-1:-1] = _shape_rows(sizes.shapes)
+    rows += _shape_rows(sizes.shapes)
     if copies is not None:
         rows.append(("duplicates", _say_copies(copies)))
+    return rows
+
+
+def recipe_rows(recipe: Recipe, mirrored: Mirrored | None) -> list[tuple[str, str]]:
+    """How a model is trained, and why so."""
+    height, width, channels = recipe.view
+    model, epochs = recipe.training["model"], format_count(recipe.training["epochs"], "epoch")
+    takes = "" if recipe.seconds is None else f", {say_time(recipe.seconds)}"
+    rows = [
+        ("model's input", f"{height} × {width} × {channels}"),
+        ("model", f"{model}: {recipe.why}"),
+        ("training takes", f"{epochs}{takes}"),
+    ]
+    if mirrored is not None and mirrored.changes_class:
+        told = (
+            f"mirrored images look like other classes (of {mirrored.images:,}, a simple classifier "
+            f"knows {mirrored.accuracy:.0%}, mirrored {mirrored.mirrored:.0%}), so none is mirrored"
+        )
+        rows.append(("look at", told))
+    if recipe.training.get("class_weights"):
+        rows.append(("look at", "some classes are rare, so they weigh more (class_weights)"))
     return rows
 
 

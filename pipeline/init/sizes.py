@@ -19,9 +19,7 @@ from image_pipeline.components.sources.references import ImageRef, Source
 _USUAL_VALUES = {("uint8", 1), ("uint8", 3)}
 _STORED_AS = {"float64": "float32", "int8": "float32", "int16": "float32"}  # as ingest reads them
 SAMPLE = 200  # images whose headers are read
-_USUAL_PX = 224  # what most networks are made for
 _LEAST_SOUND_S, _MOST_SOUND_S = 0.1, 10.0  # of the duration that is drawn
-_BLOCK_PX = 32  # by as much most networks shrink an image
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,25 +121,3 @@ def _draw_sounds(sounds: Sequence[tuple[int, float]]) -> Sizes:
     duration_s = min(max(math.ceil(10 * longest_s) / 10, _LEAST_SOUND_S), _MOST_SOUND_S)
     sound = SoundOptions(sample_rate_hz=rate_hz, duration_s=duration_s)
     return Sizes(sound.mel_bins, sound.columns, True, True, sound)
-
-
-def guess_view(sizes: Sizes, has_boxes: bool = False) -> tuple[int, int, int]:
-    """The model's input: height and width in pixels, channels.
-
-    Small images of one size stay as they are, and so do the pictures of sounds; others become
-    square, with the usual size or, if they are smaller, their shorter side. With boxes they keep
-    their shape, since a square would cut off what is at the sides.
-    """
-    shorter = min(sizes.height_px, sizes.width_px)
-    is_small = sizes.equal and max(sizes.height_px, sizes.width_px) <= _USUAL_PX
-    if is_small or sizes.sound is not None:
-        height, width = sizes.height_px, sizes.width_px
-    else:
-        height = width = min(shorter, _USUAL_PX)
-        if has_boxes:
-            scale = height / shorter
-            height, width = (
-                max(1, round(side * scale / _BLOCK_PX)) * _BLOCK_PX
-                for side in (sizes.height_px, sizes.width_px)
-            )
-    return height, width, sizes.values[1] if sizes.values else 1 if sizes.gray else 3

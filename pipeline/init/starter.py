@@ -7,18 +7,17 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from image_pipeline.choose_steps import SMALL_PX, choose_steps
+from image_pipeline.choose_steps import SMALL_PX
 from image_pipeline.components.meaning.mask_levels import describe_levels, guess_classes
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
-from image_pipeline.init.choose_model import choose_model
 from image_pipeline.init.layout import Layout
-from image_pipeline.init.sizes import Sizes, guess_view
+from image_pipeline.init.recipe import Recipe, say_time
+from image_pipeline.init.sizes import Sizes
 from image_pipeline.option_list import find_options, first_sentence, to_yaml
 from image_pipeline.show.words import format_count
 
-# What a model should see in training, as 2,000 images in 20 epochs, where time allows.
-_LEAST_VIEWS, _LEAST_EPOCHS, _MOST_EPOCHS = 40_000, 10, 40
+_USUAL_PX = 256  # of what is stored: room around a view of 224 pixels
 _FEW_IMAGES = 500  # below it, a tenth is too little to evaluate on
 # Of the smallest class: with fewer, chance may leave next to nothing of it to evaluate on.
 _FEW_OF_A_CLASS = 50
@@ -26,18 +25,14 @@ _FEW_OF_A_CLASS = 50
 
 @dataclasses.dataclass(frozen=True)
 class Answers:
-    """What a person said.
+    """What an ingest is to accept.
 
     Attributes:
-      side_px: height and width of the model's input; None for the guess.
-      mirrored: whether a mirrored image is as good as the image.
       bad_fraction: the largest share of the images that may be lost.
       copied: splits all of whose images are copies of another split's.
       shares: of splits, to be exact, where chance would leave one of them empty.
     """
 
-    side_px: int | None = None
-    mirrored: bool = True
     bad_fraction: float = IngestOptions.model_fields["max_bad_fraction"].default
     copied: Sequence[str] = ()
     shares: Mapping[str, float] | None = None
@@ -71,15 +66,12 @@ def choose_threshold(layout: Layout) -> tuple[float, str]:
     return round(threshold, 4), how
 
 
-def write_starter(layout: Layout, sizes: Sizes, answers: Answers = _NO_ANSWERS) -> str:
+def write_starter(
+    layout: Layout, sizes: Sizes, recipe: Recipe, answers: Answers = _NO_ANSWERS
+) -> str:
     """The text of the configuration: what was guessed, and beside it what people change first."""
-    kind = layout.kind_of_label
-    height, width, channels = guess_view(sizes, kind == "boxes")
-    if answers.side_px is not None:
-        height = width = answers.side_px
-    shorter_px, sounds = min(sizes.height_px, sizes.width_px), sizes.sound is not None
-    small = shorter_px < SMALL_PX
-    steps, _ = choose_steps(kind, shorter_px, is_sound=sounds, mirrored=answers.mirrored)
+    height, width, channels = recipe.view
+    small = min(sizes.height_px, sizes.width_px) < SMALL_PX
     dtype = sizes.values[0] if sizes.values else "uint8"
     return _TEMPLATE.format(
         images=layout.images,
@@ -89,16 +81,16 @@ def write_starter(layout: Layout, sizes: Sizes, answers: Answers = _NO_ANSWERS) 
         splits=_write_splits(layout, answers.shares),
         stratify=_write_stratify(layout, answers.shares) + _write_duplicates(answers.copied),
         bad_fraction=f"{answers.bad_fraction}  # {_say('ingest.max_bad_fraction')}",
-        prepare=_write_prepare(sizes, small),
+        prepare=_write_prepare(sizes, small, min(height, width)),
         sizes=f"{'all' if sizes.equal else 'median'} {sizes.height_px} x {sizes.width_px}",
         color=f"{channels} x {dtype}" if sizes.values else "gray" if sizes.gray else "colour",
         height=height,
         width=width,
         channels=channels if dtype == "uint8" else f"{channels}\n  dtype: float32",
-        batch_size=f"{32 if _has_few(layout) else 64}  # {_say('feeding.batch_size')}",
-        steps=_write_steps(steps, sounds, answers.mirrored),
-        epochs=f"{_choose_epochs(layout)}  # {_say('training.epochs')}",
-        model=_write_model(layout, min(height, width)),
+        batch_size=f"{recipe.batch_size}  # {_say('feeding.batch_size')}",
+        steps=_write_steps(recipe.steps, sizes.sound is not None),
+        transform=_write_transform(recipe),
+        training=_write_training(recipe),
         evaluation=_write_evaluation(layout),
     )
 
@@ -168,26 +160,19 @@ view:  # the model's input; sizes found: {sizes} pixels (height x width), {color
 feeding:
   batch_size: {batch_size}
 {steps}
-training:
-{model}  epochs: {epochs}
-  schedule: cosine  # the learning rate falls slowly, and is near 0 at the end
+{transform}training:
+{training}
 {evaluation}"""
 
 
-def _write_steps(steps: Sequence[object], sounds: bool, mirrored: bool) -> str:
+def _write_steps(steps: Sequence[object], sounds: bool) -> str:
     """The random steps, and why they are not others."""
     why = "; leave out flip_horizontal where a mirrored image is another class"
     if sounds:
         why = ": black rectangles hide some pitches for some time"
-    elif not mirrored:
+    elif "flip_horizontal" not in steps:
         why = "; no flip_horizontal, for sides matter"
     return _STEPS.format(why=why, steps=to_yaml(steps))
-
-
-def _choose_epochs(layout: Layout) -> int:
-    """So many that a model sees some tens of thousands of images, but each only so often."""
-    images = _LEAST_VIEWS if layout.generator is not None else max(1, layout.images)
-    return min(_MOST_EPOCHS, max(_LEAST_EPOCHS, round(_LEAST_VIEWS / images)))
 
 
 def _say(key: str) -> str:
@@ -196,25 +181,35 @@ def _say(key: str) -> str:
     return first_sentence(group.options[0].meaning)
 
 
-def _write_model(layout: Layout, size_px: int) -> str:
-    images = None if layout.generator is not None else layout.images
-    chosen = choose_model(size_px, images, layout.kind_of_label)
-    if chosen is None:
+def _write_transform(recipe: Recipe) -> str:
+    if recipe.preprocessing_fn is None:
         return ""
-    model, why = chosen
-    lines = [f"# For {why}. Where there are weights of another training, a backbone such as"]
-    lines += [
-        "# MobileNetV3Small that starts from them (`weights`) is better; see docs/training.md."
-    ]
-    # The small one is used anyway.
-    lines += [] if model == "small" else [f"model: {model}"]
-    return "".join(f"  {line}\n" for line in lines)
+    return (
+        f"transform:\n  preprocessing_fn: {recipe.preprocessing_fn}  # as the network wants them\n"
+    )
 
 
-def _write_prepare(sizes: Sizes, small: bool) -> str:
+def _write_training(recipe: Recipe) -> str:
+    """The options of training, each with what it does or why it is so."""
+    notes = {
+        "model": recipe.why,
+        "class_weights": "so that rare classes count as much",
+        "epochs": _say("training.epochs"),
+        "schedule": "the learning rate falls slowly, and is near 0 at the end",
+    }
+    if recipe.seconds is not None:
+        notes["epochs"] += f": {say_time(recipe.seconds)}"
+    return "\n".join(
+        f"  {name}: {to_yaml(value)}" + (f"  # {notes[name]}" if name in notes else "")
+        for name, value in recipe.training.items()
+    )
+
+
+def _write_prepare(sizes: Sizes, small: bool, view_px: int) -> str:
     if sizes.sound is None:
+        meaning = f"{_say('ingest.prepare.size_px')}; smaller ones stay as they are"
         lines = [
-            f"size_px: 256  # {_say('ingest.prepare.size_px')}; smaller ones stay as they are",
+            f"size_px: {max(_USUAL_PX, view_px)}  # {meaning}",
             f"encoding: {_SMALL_ENCODING if small else _USUAL_ENCODING}",
         ]
         if sizes.values is not None:

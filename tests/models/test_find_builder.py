@@ -25,8 +25,11 @@ FEEDING = FeedingOptions(batch_size=2)
         ("resnet", "regression", 8),
         ("cnn", "classification", 24),
         ("MobileNetV3Small", "classification", 32),
+        ("EfficientNetLite0", "classification", 32),
         ("unet", "segmentation", 8),
+        ("unet_lite0", "segmentation", 33),
         ("detector", "detection", 16),
+        ("detector_lite0", "detection", 33),
     ],
 )
 def test_every_kind_passes_the_checks_of_a_users_own_model(name, task, side):

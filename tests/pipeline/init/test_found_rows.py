@@ -65,11 +65,11 @@ def test_images_of_two_labels_are_refused_as_ingest_refuses_them(photos):
 def test_three_questions_change_the_configuration(photos):
     shown, config = _init(photos, answers="64\nn\ny\n")
     assert shown.count("[") == 3
-    assert (config.view.height_px, config.view.width_px) == (64, 64)
+    assert (config.view.height_px, config.view.width_px) == (64, 85)  # of 30 x 40
     assert [step.op for step in config.feeding.augment] == ["pad_and_crop"]
     (photos.parent / "c.yaml").unlink()
     _, config = _init(photos, answers="\n\n\n")
-    assert config.view.height_px == 30
+    assert (config.view.height_px, config.view.width_px) == (30, 40)
     assert [step.op for step in config.feeding.augment] == ["pad_and_crop", "flip_horizontal"]
 
 

@@ -5,7 +5,6 @@ import sys
 
 import numpy as np
 import pytest
-import yaml
 from click.testing import CliRunner
 from PIL import Image
 
@@ -16,8 +15,9 @@ from image_pipeline.components.labels.masks import MaskOptions
 from image_pipeline.components.sources.folder import Folder
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.config import load_config
-from image_pipeline.init.layout import Layout, guess_layout
-from image_pipeline.init.sizes import Sizes, guess_view, measure_sizes
+from image_pipeline.init.layout import guess_layout
+from image_pipeline.init.recipe import Wishes, choose_recipe
+from image_pipeline.init.sizes import Sizes, measure_sizes
 from image_pipeline.init.starter import write_starter
 from tests.drawings import draw, encode_png, write_folder, write_scenes
 
@@ -26,9 +26,13 @@ pytestmark = pytest.mark.beam
 SMALL = Sizes(32, 40, equal=True, gray=False)
 
 
+def _write(layout, sizes=SMALL, **wishes):
+    return write_starter(layout, sizes, choose_recipe(layout, sizes, Wishes(**wishes)))
+
+
 def _load(tmp_path, layout, sizes=SMALL):
     path = tmp_path / "config.yaml"
-    path.write_text(write_starter(layout, sizes))
+    path.write_text(_write(layout, sizes))
     return load_config(str(path))
 
 
@@ -37,20 +41,6 @@ def _init(*arguments, **keywords):
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result
-
-
-@pytest.mark.parametrize(
-    ("sizes", "view"),
-    [
-        (Sizes(32, 40, equal=True, gray=False), (32, 40, 3)),
-        (Sizes(28, 28, equal=True, gray=True), (28, 28, 1)),
-        (Sizes(375, 500, equal=False, gray=False), (224, 224, 3)),
-        (Sizes(480, 640, equal=True, gray=False), (224, 224, 3)),
-        (Sizes(90, 70, equal=False, gray=False), (70, 70, 3)),
-    ],
-)
-def test_the_view_follows_the_sizes(sizes, view):
-    assert guess_view(sizes) == view
 
 
 def _measure(folder, *names):
@@ -86,15 +76,17 @@ def test_the_configuration_says_what_was_guessed(tmp_path):
     assert config.ingest.splits == {"train": 0.8, "eval": 0.2}
     assert config.ingest.max_bad_fraction == 0.01
     assert config.ingest.prepare.encoding == "original"
-    assert (config.view.height_px, config.view.width_px, config.feeding.batch_size) == (32, 40, 32)
+    assert (config.view.height_px, config.view.width_px) == (96, 96)
+    assert (config.feeding.batch_size, config.training.model) == (32, "EfficientNetLite0")
+    assert config.transform.preprocessing_fn.endswith("fixed.minus_one_to_one")
     assert [step.op for step in config.feeding.augment] == ["pad_and_crop", "flip_horizontal"]
     many = [f"{name}/{n}.jpg" for name in ("cat", "dog") for n in range(300)]
     config = _load(tmp_path, guess_layout(many), Sizes(375, 500, equal=False, gray=True))
     assert config.ingest.splits == {"train": 0.9, "eval": 0.1}
     assert config.ingest.max_bad_fraction == 0.01
     assert config.ingest.prepare.encoding == "jpeg"
-    assert (config.view.channels, config.feeding.batch_size) == (1, 64)
-    assert config.feeding.augment[0].op == "random_resized_crop"
+    assert (config.view.channels, config.feeding.batch_size) == (3, 32)
+    assert config.feeding.augment[0].area == (0.5, 1)
 
 
 def _count(**classes):
@@ -334,22 +326,6 @@ def test_a_table_of_files_that_are_elsewhere_says_where_paths_start(tmp_path):
         _init(table, "--output", tmp_path / "c.yaml", "--yes")
     with pytest.raises(UserError, match=message):
         ingest(str(table), str(tmp_path / "out"))
-
-
-@pytest.mark.parametrize(("images", "model"), [(2000, "resnet"), (1999, None)])
-def test_a_model_is_named_where_another_than_the_smallest_is_better(images, model):
-    layout = Layout(kind="class folders", images=images, others=0, classes={"a": images})
-    told = yaml.safe_load(write_starter(layout, SMALL))["training"]
-    rest = {"epochs": 20, "schedule": "cosine"}
-    assert told == ({"model": model} if model else {}) | rest
-
-
-@pytest.mark.parametrize(
-    ("images", "epochs"), [(20, 40), (1000, 40), (2000, 20), (3000, 13), (4000, 10), (10**6, 10)]
-)
-def test_fewer_images_are_seen_more_often(images, epochs):
-    layout = Layout(kind="class folders", images=images, others=0, classes={"a": images})
-    assert yaml.safe_load(write_starter(layout, SMALL))["training"]["epochs"] == epochs
 
 
 def test_the_next_command_can_be_copied(tmp_path, monkeypatch):

