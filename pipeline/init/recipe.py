@@ -41,6 +41,7 @@ _ALIKE = 0.8  # share of the images that lie the same way, so that a view of tha
 # With fewer, a deeper network from random weights learns the images by heart.
 _FEW_TO_LEARN_FROM = 2000
 _SMALLEST = 16  # px; a residual network would halve them to nothing
+_TINY_PX = 24  # below it, images are shown several times as large, for there is little to halve
 _MANY = 5000  # images; from here on larger batches suit
 # Batches an epoch should have some ten of, and images with masks or boxes say more than a class.
 _FEW_PLACED, _SOME_PLACED = 200, 2000
@@ -132,15 +133,14 @@ def choose_recipe(
       measure: how long a step takes; None if time is no matter.
     """
     kind = layout.kind_of_label
-    tried, why_not = [], ""
+    tried = [_FROM_SCRATCH[kind]] if kind in _FROM_SCRATCH else _list_small(layout, sizes)
     if not (why_not := _refuse_photos(sizes)):
-        tried.append(_PRETRAINED.get(kind, LITE0))
-    tried.append(_FROM_SCRATCH.get(kind) or _choose_small(layout, sizes))
+        tried.insert(0, _PRETRAINED.get(kind, LITE0))
     for model in tried:
         is_last = model == tried[-1]
         found = _fit_into_time(model, layout, sizes, wishes, measure, take_least=is_last)
         if found is None:
-            why_not = f"{wishes.minutes:g} minutes are too few to fine-tune a network of photos"
+            why_not = f"{wishes.minutes:g} minutes are too few for {model}"
             continue
         view, epochs, seconds = found
         return Recipe(
@@ -167,12 +167,12 @@ def _refuse_photos(sizes: Sizes) -> str:
     return find_missing("weights", "starting from ImageNet's photos")
 
 
-def _choose_small(layout: Layout, sizes: Sizes) -> str:
-    """The network that learns from random weights."""
+def _list_small(layout: Layout, sizes: Sizes) -> list[str]:
+    """The networks that learn from random weights: a deeper one, and the one that takes least."""
     shorter = min(sizes.height_px, sizes.width_px)
     if _count(layout) < _FEW_TO_LEARN_FROM or shorter < _SMALLEST:
-        return SMALL
-    return RESNET if shorter < SMALL_PX else CNN
+        return [SMALL]
+    return [RESNET if shorter < SMALL_PX else CNN, SMALL]
 
 
 def _fit_into_time(
@@ -219,9 +219,9 @@ def _fit_into_time(
 def list_views(sizes: Sizes, kind: str, is_tuned: bool) -> list[tuple[int, int, int]]:
     """The model's inputs that suit images, the largest first.
 
-    Small images of one size stay as they are, and so do the pictures of sounds, except that a
-    network of photos is shown them larger. Others keep their shape if most lie the same way, since
-    a square cuts off what is at the sides.
+    Small images stay as they are, and so do the pictures of sounds; but tiny ones are shown at a
+    multiple of their size, and a network of photos is shown small ones larger. Others keep their
+    shape if most lie the same way, since a square cuts off what is at the sides.
 
     Args:
       sizes: of some images.
@@ -236,9 +236,12 @@ def list_views(sizes: Sizes, kind: str, is_tuned: bool) -> list[tuple[int, int, 
     channels = sizes.values[1] if sizes.values else gray
     shorter = min(height, width)
     is_small = shorter < _SIDES[-1] or (sizes.equal and max(height, width) <= _SIDES[0])
-    if sizes.sound is not None or (is_small and not is_tuned):
-        alike = sizes.sound is not None or _lie_alike(sizes)
-        return [(height, width, channels) if alike else (shorter, shorter, channels)]
+    if sizes.sound is not None:
+        return [(height, width, channels)]
+    if is_small and not is_tuned:
+        times = 1 if shorter >= _TINY_PX else -(-_BLOCK_PX // shorter)
+        high, wide = (height, width) if _lie_alike(sizes) else (shorter, shorter)
+        return [(times * high, times * wide, channels)]
     sides = [side for side in _SIDES if side <= max(shorter, _SIDES[-1])]
     ratio = min(max(width / height, 1 / _WIDEST), _WIDEST) if _lie_alike(sizes) else 1.0
     block = _PLACED_BLOCK_PX if kind in _WITH_PLACES else _BLOCK_PX

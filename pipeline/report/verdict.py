@@ -5,7 +5,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from image_pipeline.report.evaluation import Metrics
-from image_pipeline.show.judgement import explain_doubt, explain_misses
+from image_pipeline.show.judgement import (
+    count_right,
+    explain_doubt,
+    explain_misses,
+    explain_worth,
+)
 from image_pipeline.show.words import SHARES
 
 
@@ -50,7 +55,7 @@ def describe_verdict(summary: Mapping[str, Any], metrics: Metrics) -> Verdict:
     known = [*ends, metrics.accuracy, always and always[0], asked and asked[0]]
     is_share = metrics.measure in SHARES.values()
     return Verdict(
-        said=_say(summary, metrics),
+        said=_say(summary, metrics, always and always[0]),
         is_good=metrics.blessed,
         measure=metrics.measure,
         value=metrics.accuracy,
@@ -62,11 +67,21 @@ def describe_verdict(summary: Mapping[str, Any], metrics: Metrics) -> Verdict:
     )
 
 
-def _say(summary: Mapping[str, Any], metrics: Metrics) -> str:
+def _say(summary: Mapping[str, Any], metrics: Metrics, always: float | None) -> str:
+    """The first line: what the figure is worth, the verdict, and the class that is worst known."""
+    sentences = [explain_worth(metrics.measure, metrics.interval, always, metrics.blessed)]
     if not metrics.blessed:
-        return f"Not pushed: {explain_misses(summary.get('failures', ()))}."
-    doubt = explain_doubt(summary["evaluation"].get("bound"), metrics.interval, True)
-    reserve = doubt.partition("; ")[2]
-    is_pushed = summary["paths"].get("pushed_model") is not None
-    verdict = "Good enough, and pushed" if is_pushed else "Good enough; this run pushed no model"
-    return f"{verdict}; {reserve}." if reserve else f"{verdict}."
+        sentences.append(f"Not pushed: {explain_misses(summary.get('failures', ()))}")
+    else:
+        doubt = explain_doubt(summary["evaluation"].get("bound"), metrics.interval, True)
+        reserve = doubt.partition("; ")[2]
+        is_pushed = summary["paths"].get("pushed_model") is not None
+        verdict = (
+            "Good enough, and pushed" if is_pushed else "Good enough; this run pushed no model"
+        )
+        sentences.append(f"{verdict}; {reserve}" if reserve else verdict)
+    if metrics.measure == "accuracy" and metrics.classes:
+        weakest = metrics.classes[0]
+        right = count_right(weakest.accuracy, weakest.records)
+        sentences.append(f"Of the weakest class, {weakest.name}, {right}")
+    return " ".join(f"{each}." for each in sentences if each)

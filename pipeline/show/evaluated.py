@@ -39,11 +39,11 @@ def read_evaluation(
 
     Returns:
       `overall`: each metric's value; `classes`: each class's accuracy; `worst_class`: its `class`,
-      `accuracy` and, where it was estimated, `low` and `high`: that with the lowest lower bound, or
-      without bounds the lowest accuracy (None if there is no class). `intervals`: None, or
-      `overall` and `classes` as above with pairs of a lower and an upper bound (95 %). Of masks,
-      boxes and tags, a class's figure is its IoU, AP50-95 or F1, under that name. `measure` says
-      what models are judged by. What else there is: see `own_figures.add_figures`.
+      `accuracy`, `records` and, where it was estimated, `low` and `high`: that with the lowest
+      lower bound, or without bounds the lowest accuracy (None if there is no class). `intervals`:
+      None, or `overall` and `classes` as above with pairs of a lower and an upper bound (95 %). Of
+      masks, boxes and tags, a class's figure is its IoU, AP50-95 or F1, under that name. `measure`
+      says what models are judged by. What else there is: see `own_figures.add_figures`.
     """
     need("tfx", "Reading an evaluation")
     import tensorflow_model_analysis as tfma
@@ -72,6 +72,8 @@ def read_evaluation(
     worst = find_worst(classes, class_bounds, each)
     if worst is not None and found["intervals"] is not None:
         worst |= _name_ends(found["intervals"]["classes"].get(worst["class"]))
+    if worst is not None and names is None:
+        worst["records"] = round(by_class[worst["class"]][0]["records"])
     return {**found, "worst_class": worst}
 
 

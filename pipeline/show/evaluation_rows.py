@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from image_pipeline.show.judgement import count_right
 from image_pipeline.show.words import format_estimate, format_measured
 
 # Of these a class's own figure has another name than that of all.
@@ -28,6 +29,8 @@ def evaluation_rows(evaluation: Mapping[str, Any]) -> list[tuple[str, str]]:
         interval = (worst["low"], worst["high"]) if "low" in worst else None
         measure = next(name for name in _OF_CLASS if name in worst)
         text = format_measured(worst[measure], interval)
+        if "records" in worst:
+            text += f": {count_right(worst[measure], worst['records'])}"
         rows.append(("weakest class", f"{worst['class']}, {measure} {text}"))
     rows += [_say_slice(name, each) for name, each in evaluation.get("slices", {}).items() if each]
     if compared := evaluation.get("compared"):

@@ -82,6 +82,39 @@ def explain_doubt(
     )
 
 
+def explain_worth(
+    measure: str, interval: Sequence[float] | None, always: float | None, is_good: bool
+) -> str:
+    """Whether a figure is more than chance makes of answering always the same.
+
+    Args:
+      measure: what the figure is.
+      interval: of the figure.
+      always: the figure of the best answer that is always the same.
+      is_good: whether the model was good enough.
+
+    Returns:
+      As a sentence begins; "" where nothing is known.
+    """
+    if interval is None or always is None:
+        return ""
+    low, high = interval
+    if measure in ERRORS.values():
+        low, high, always = -high, -low, -always
+    if low <= always <= high:
+        return "Not told from guessing"
+    return (
+        ("Better than guessing" + ", not yet good" * (not is_good))
+        if low > always
+        else ("Worse than guessing")
+    )
+
+
+def count_right(accuracy: float, records: int) -> str:
+    """How many of a class's records are right."""
+    return f"{round(accuracy * records):,} of {records:,} are right"
+
+
 def explain_refusal(failures: Sequence[Mapping[str, Any]], model_dir: str | None) -> str:
     """One line: what was measured, what was asked for and by which option, and where the model is.
 

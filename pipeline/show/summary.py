@@ -27,6 +27,7 @@ from image_pipeline.show.ingest_summary import ingest_rows, summarize_data_set
 from image_pipeline.show.judgement import (
     explain_doubt,
     explain_refusal,
+    explain_worth,
     read_bound,
     read_failures,
 )
@@ -249,5 +250,8 @@ def _model_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         rows += evaluation_rows(evaluation)
         interval = find_interval(evaluation)
         verdict = explain_doubt(evaluation.get("bound"), interval, summary["blessed"])
-        rows.append(("model", verdict))
+        constant = (evaluation.get("constant") or {}).get("value")
+        measure = evaluation.get("measure", "accuracy")
+        worth = explain_worth(measure, interval, constant, summary["blessed"])
+        rows.append(("model", f"{worth.lower()}; {verdict}" if worth else verdict))
     return rows

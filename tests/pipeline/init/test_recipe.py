@@ -90,6 +90,8 @@ def test_without_the_weights_it_says_what_to_install(monkeypatch):
     [
         (Sizes(32, 40, equal=True, gray=False), "classes", (32, 40, 3)),
         (Sizes(28, 28, equal=True, gray=True), "classes", (28, 28, 1)),
+        (Sizes(8, 8, equal=True, gray=True), "classes", (32, 32, 1)),
+        (Sizes(15, 20, equal=True, gray=True), "classes", (45, 60, 1)),
         (Sizes(90, 70, equal=False, gray=False), "classes", (70, 70, 3)),
         (_lie(landscape=7, portrait=3), "classes", (224, 224, 3)),
         (_lie(landscape=8, portrait=2), "classes", (192, 256, 3)),
@@ -139,7 +141,7 @@ def test_time_chooses_the_view_and_the_epochs(images, minutes, model, side, epoc
     if model != "small":
         assert recipe.seconds <= 60 * minutes
     else:
-        assert recipe.why == "2 minutes are too few to fine-tune a network of photos"
+        assert recipe.why == "2 minutes are too few for EfficientNetLite0"
 
 
 def test_what_takes_no_time_is_not_measured():
