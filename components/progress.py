@@ -22,6 +22,7 @@ class Progress:
       done: how many are done.
       bad: how many of these were quarantined.
       skipped: how many are not images.
+      told: what is known of the result so far.
     """
 
     unit: str
@@ -29,6 +30,7 @@ class Progress:
     done: int = 0
     bad: int = 0
     skipped: int = 0
+    told: str = ""
 
 
 _lock = threading.Lock()
@@ -55,6 +57,14 @@ def advance(done: int = 1, bad: int = 0, skipped: int = 0) -> None:
                 bad=_current.bad + bad,
                 skipped=_current.skipped + skipped,
             )
+
+
+def tell(what: str) -> None:
+    """Says what is known of the result so far, in place of what was said before."""
+    global _current
+    with _lock:
+        if _current is not None:
+            _current = dataclasses.replace(_current, told=what)
 
 
 def reach(seen: Progress) -> None:

@@ -74,6 +74,10 @@ class EpochClock(StepsCallback):
         options.experimental_optimization.inject_prefetch = False
         return stamped.with_options(options)
 
+    def leave_out(self, seconds: float) -> None:
+        """Leaves out time that something else took within the epoch."""
+        self._started_s += seconds
+
     def go_on(self, history: History) -> None:
         """Begins with the epochs that training had ended when it was interrupted."""
         waits = history.input_wait_seconds_per_epoch

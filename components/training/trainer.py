@@ -40,6 +40,7 @@ from image_pipeline.components.training.devices import (
     open_strategy,
     tell_lost,
 )
+from image_pipeline.components.training.early_figures import EarlyFigures
 from image_pipeline.components.training.early_stopping import EarlyStopping
 from image_pipeline.components.training.history import write_history
 from image_pipeline.components.training.model_check import (
@@ -183,6 +184,9 @@ def _fit(run: _Run, checked: CheckedModel, noticed: Sequence[str]) -> None:
     # The loss is checked before a checkpoint is stored, which holds what `stopping` knows.
     stop = _watch_loss(run, start, checkpoints)
     callbacks = [WholeEpochs(), stop, *plan_averaging(model), clock, StepCounter(), stopping]
+    make_eval_data = functools.partial(_make_eval_data, run)
+    if run.training.strategy == "none":  # Several machines would have to evaluate together.
+        callbacks.append(EarlyFigures(make_eval_data, training.epochs, steps, clock))
     progress.begin("steps", training.epochs * steps, done=start.epoch * steps + start.step)
     with contextlib.ExitStack() as traces:
         profile = plan_profile(run.fn_args.model_run_dir, training, start.epoch, traces)
@@ -195,7 +199,7 @@ def _fit(run: _Run, checked: CheckedModel, noticed: Sequence[str]) -> None:
             steps,
             phases,
             lambda: stopping.is_over,
-            validation_data=share_out(strategy, functools.partial(_make_eval_data, run)),
+            validation_data=share_out(strategy, make_eval_data),
             shuffle=False,  # the data already is
             callbacks=[*callbacks, *written],
             verbose=2,  # a line per epoch: logs are read afterwards

@@ -140,7 +140,7 @@ def choose_recipe(
         is_last = model == tried[-1]
         found = _fit_into_time(model, layout, sizes, wishes, measure, take_least=is_last)
         if found is None:
-            why_not = f"{wishes.minutes:g} minutes are too few for {model}"
+            why_not = f"{wishes.minutes:g} min are too short for {model}"
             continue
         view, epochs, seconds = found
         return Recipe(

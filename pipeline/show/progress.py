@@ -166,6 +166,7 @@ def describe_progress(now: "progress.Progress", done: int, seconds: float) -> st
         parts.append(f"{now.bad:,} quarantined")
     if now.skipped:
         parts.append(f"{now.skipped:,} skipped")
+    parts += [now.told] if now.told else []
     return ", ".join(parts)
 
 

@@ -141,7 +141,7 @@ def test_time_chooses_the_view_and_the_epochs(images, minutes, model, side, epoc
     if model != "small":
         assert recipe.seconds <= 60 * minutes
     else:
-        assert recipe.why == "2 minutes are too few for EfficientNetLite0"
+        assert recipe.why == "2 min are too short for EfficientNetLite0"
 
 
 def test_what_takes_no_time_is_not_measured():

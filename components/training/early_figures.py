@@ -1,0 +1,79 @@
+"""How good a model is on the way, for whoever watches training."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from image_pipeline.components import progress
+from image_pipeline.components.training.clocks import EpochClock
+from image_pipeline.components.training.steps_per_execution import StepsCallback
+
+_LOG = logging.getLogger(__name__)
+_SHARE = 10  # A tenth of all steps tells whether it is worth waiting for the rest.
+
+
+class EarlyFigures(StepsCallback):
+    """Tells the figures of evaluation after each epoch, and first after a tenth of all steps.
+
+    It changes neither the weights nor the epoch's figures.
+    """
+
+    def __init__(
+        self, make_eval_data: Callable[[], Any], epochs: int, steps: int, clock: EpochClock
+    ):
+        """Takes what training is.
+
+        Args:
+          make_eval_data: makes the batches to evaluate with.
+          epochs: how many there are.
+          steps: of each.
+          clock: which leaves out the time that this takes.
+        """
+        super().__init__()
+        self._make_eval_data, self._clock = make_eval_data, clock
+        self._epochs, self._steps = epochs, steps
+        first = max(1, epochs * steps // _SHARE)
+        self._first = first if first < steps else None
+        self._reached = 0
+
+    def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
+        """Looks ahead in the very first epoch alone: a later one has figures of the one before."""
+        super().on_epoch_begin(epoch, logs)
+        if epoch:
+            self._first = None
+
+    def on_steps(self, count: int) -> None:
+        """Evaluates, when a tenth is reached."""
+        self._reached += count
+        if self._first is None or self._reached < self._first:
+            return
+        self._first, started = None, time.monotonic()
+        kept = [np.asarray(each) for each in self.model.metrics_variables]
+        found = self.model.evaluate(self._make_eval_data(), verbose=0, return_dict=True)
+        for variable, value in zip(self.model.metrics_variables, kept, strict=True):
+            variable.assign(value)
+        self._clock.leave_out(time.monotonic() - started)
+        total = self._epochs * self._steps
+        _tell(f"after {self._reached:,} of {total:,} steps", found)
+
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        """Tells what Keras has evaluated."""
+        prefix = "val_"
+        found = {
+            name.removeprefix(prefix): value
+            for name, value in (logs or {}).items()
+            if name.startswith(prefix)
+        }
+        _tell(f"after epoch {epoch + 1} of {self._epochs}", found)
+
+
+def _tell(when: str, found: Mapping[str, float]) -> None:
+    """Tells the metrics; without any, the loss."""
+    shown = {name: value for name, value in found.items() if not name.endswith("loss")} or found
+    figures = ", ".join(f"{name.replace('_', ' ')} {value:.3g}" for name, value in shown.items())
+    if figures:
+        progress.tell(f"{when}: {figures} on eval")
+        _LOG.info("%s: %s on eval", when, figures)

@@ -1,0 +1,76 @@
+"""Figures on the way through training, and that they change nothing."""
+
+import logging
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from image_pipeline.components import progress
+from image_pipeline.components.training.clocks import EpochClock
+from image_pipeline.components.training.early_figures import EarlyFigures
+
+pytestmark = [pytest.mark.unit, pytest.mark.e2e]
+
+STEPS = 20
+
+
+def _train(epochs, told=None, initial_epoch=0):
+    """Trains; gives the history and the weights, and collects what is told after each step."""
+    keras.utils.set_random_seed(0)
+    rng = np.random.default_rng(0)
+    images = rng.normal(size=(STEPS * 4, 3)).astype(np.float32)
+    labels = (images[:, 0] > 0).astype(np.int32)
+    inputs = keras.Input((3,))
+    outputs = keras.layers.Dense(2, activation="softmax")(keras.layers.Dropout(0.5)(inputs))
+    model = keras.Model(inputs, outputs)
+    model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+    data = tf.data.Dataset.from_tensor_slices((images, labels)).batch(4)
+    callbacks = []
+    if told is not None:
+        clock = EpochClock(model)
+        figures = EarlyFigures(lambda: data, epochs, STEPS, clock)
+        look = keras.callbacks.LambdaCallback(
+            on_train_batch_end=lambda batch, logs: told.append(progress.look().told)
+        )
+        callbacks = [clock, figures, look]
+        progress.begin("steps", epochs * STEPS)
+    history = model.fit(
+        data,
+        epochs=epochs,
+        initial_epoch=initial_epoch,
+        validation_data=data,
+        callbacks=callbacks,
+        verbose=0,
+    )
+    return history.history, model.get_weights()
+
+
+def test_a_tenth_of_all_steps_has_a_figure(caplog):
+    told = []
+    with caplog.at_level(logging.INFO):
+        _train(3, told)
+    assert told[:5] == [""] * 5
+    assert told[5].startswith("after 6 of 60 steps: accuracy 0.") and told[5].endswith(" on eval")
+    assert told[6:20] == [told[5]] * 14
+    assert told[20].startswith("after epoch 1 of 3: accuracy 0.")
+    assert progress.look().told.startswith("after epoch 3 of 3: ")
+    assert [record.message[:20] for record in caplog.records] == [
+        *("after 6 of 60 steps:", "after epoch 1 of 3: ", "after epoch 2 of 3: "),
+        "after epoch 3 of 3: ",
+    ]
+
+
+def test_it_changes_neither_weights_nor_figures():
+    (history, weights), (watched, watched_weights) = _train(2), _train(2, [])
+    assert history == watched
+    for plain, seen in zip(weights, watched_weights, strict=True):
+        np.testing.assert_array_equal(plain, seen)
+
+
+@pytest.mark.parametrize(("epochs", "initial_epoch"), [(10, 0), (3, 1)])
+def test_where_an_epoch_ends_before_or_lies_behind_there_is_no_other(epochs, initial_epoch):
+    told = []
+    _train(epochs, told, initial_epoch)
+    assert told[:STEPS] == [""] * STEPS
