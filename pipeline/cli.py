@@ -161,3 +161,7 @@ def _tell_unexpected(message: str, log_path: str) -> None:
     if not was_interrupted():
         say(f"Unexpected error: {message}", fg="red", err=True)
         say(f"The details are in {log_path}", err=True)
+
+
+if __name__ == "__main__":
+    main()
