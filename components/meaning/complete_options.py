@@ -6,7 +6,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators.generator import GENERATOR, open_generator
 from image_pipeline.components.labels.kinds import MASKS
 from image_pipeline.components.meaning.box_columns import understand_cells
-from image_pipeline.components.meaning.folder_meaning import choose_eval
+from image_pipeline.components.meaning.meanings import choose_eval
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.meaning.pixel_lists import check_pixels
 from image_pipeline.components.meaning.table_meaning import understand_rows

@@ -10,7 +10,7 @@ from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.meaning.column_values import first_rows, plain_name, words_of
 from image_pipeline.components.meaning.counted_folders import sample_hash
-from image_pipeline.components.meaning.folder_meaning import list_folders
+from image_pipeline.components.meaning.meanings import list_folders
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.file_names import (
     SPLIT,

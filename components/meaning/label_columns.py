@@ -12,16 +12,16 @@ from image_pipeline.components.meaning.column_values import (
     words_of,
 )
 from image_pipeline.components.meaning.counted_folders import Tally
-from image_pipeline.components.meaning.folder_meaning import (
+from image_pipeline.components.meaning.folder_meaning import find_split_folders
+from image_pipeline.components.meaning.layout import take_splits
+from image_pipeline.components.meaning.meanings import (
     FIRST_FOLDER,
     SPLIT_FOLDERS,
     Meaning,
     choose_eval,
-    find_split_folders,
     say_splits,
     share_splits,
 )
-from image_pipeline.components.meaning.layout import take_splits
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.meaning.path_patterns import is_unassigned
 from image_pipeline.components.sources.file_names import SPLIT_NAMES, split_named

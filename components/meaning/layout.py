@@ -12,7 +12,11 @@ from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.labels.masks import MaskOptions
 from image_pipeline.components.meaning.counted_folders import Tally
-from image_pipeline.components.meaning.folder_meaning import (
+from image_pipeline.components.meaning.folder_meaning import find_meaning, find_split_folders
+from image_pipeline.components.meaning.label_map import find_label_map
+from image_pipeline.components.meaning.mask_levels import read_levels
+from image_pipeline.components.meaning.masks import Masks, explain_masks, find_masks
+from image_pipeline.components.meaning.meanings import (
     FIRST_FOLDER,
     IN_FILE_NAMES,
     NO_CLASSES,
@@ -20,15 +24,10 @@ from image_pipeline.components.meaning.folder_meaning import (
     Meaning,
     UnclearLayout,
     choose_eval,
-    find_meaning,
-    find_split_folders,
     list_folders,
     list_names,
     say_splits,
 )
-from image_pipeline.components.meaning.label_map import find_label_map
-from image_pipeline.components.meaning.mask_levels import read_levels
-from image_pipeline.components.meaning.masks import Masks, explain_masks, find_masks
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.pairs import match_template
 

@@ -10,7 +10,6 @@ import re
 from image_pipeline.components import files
 from image_pipeline.components.meaning.box_columns import find_box_rows
 from image_pipeline.components.meaning.column_values import first_rows
-from image_pipeline.components.meaning.folder_meaning import FIRST_FOLDER
 from image_pipeline.components.meaning.image_columns import find_images
 from image_pipeline.components.meaning.label_columns import find_labels, find_split
 from image_pipeline.components.meaning.mask_columns import (
@@ -18,6 +17,7 @@ from image_pipeline.components.meaning.mask_columns import (
     find_run_lengths,
     name_drawn_classes,
 )
+from image_pipeline.components.meaning.meanings import FIRST_FOLDER
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.rows import EmbeddedImage
 from image_pipeline.components.sources.source_kinds import kind_of

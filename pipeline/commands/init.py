@@ -129,7 +129,7 @@ def _read(images_dir: str, given: Any, yes: bool) -> tuple[str, Any, Any, list[A
     """What is given, or the part of it that is meant: its name, layout, source and references."""
     from image_pipeline.components import files
     from image_pipeline.components.errors import UserError
-    from image_pipeline.components.meaning.folder_meaning import UnclearLayout
+    from image_pipeline.components.meaning.meanings import UnclearLayout
     from image_pipeline.components.sources.source_kinds import kind_of
 
     if kind_of(images_dir).has_rows:

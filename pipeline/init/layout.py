@@ -9,14 +9,9 @@ from typing import Any
 from image_pipeline.components.extras import find_missing
 from image_pipeline.components.images.by_extras import ENDINGS as EXTRA_ENDINGS
 from image_pipeline.components.meaning.counted_folders import Tally, list_images_of
-from image_pipeline.components.meaning.folder_meaning import (
-    NO_CLASSES,
-    Meaning,
-    choose_eval,
-    find_meaning,
-    find_split_folders,
-)
+from image_pipeline.components.meaning.folder_meaning import find_meaning, find_split_folders
 from image_pipeline.components.meaning.masks import ENDINGS, Masks, has_mask_name
+from image_pipeline.components.meaning.meanings import NO_CLASSES, Meaning, choose_eval
 from image_pipeline.components.sources.options import GeneratorOptions, VideoOptions
 from image_pipeline.components.sources.pairs import match_template
 from image_pipeline.components.sources.reading import IMAGE_ENDINGS

@@ -11,7 +11,7 @@ from image_pipeline.components.generators.generator import open_generator
 from image_pipeline.components.labels.kinds import BOXES
 from image_pipeline.components.labels.tag_cells import COLUMNS, find_separator
 from image_pipeline.components.meaning.complete_options import complete_options
-from image_pipeline.components.meaning.folder_meaning import choose_eval
+from image_pipeline.components.meaning.meanings import choose_eval
 from image_pipeline.components.meaning.open_source import no_usable_row, open_complete
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.meaning.path_patterns import match_pattern, names_of, path_of

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from image_pipeline.cli import cli
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.meaning.folder_meaning import UnclearLayout
+from image_pipeline.components.meaning.meanings import UnclearLayout
 from tests.drawings import encode_png
 from tests.layouts.drawn import draw_images, labels_of, splits_of, understand
 

@@ -6,9 +6,9 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.meaning.counted_folders import Tally
-from image_pipeline.components.meaning.folder_meaning import UnclearLayout
 from image_pipeline.components.meaning.layout import understand
 from image_pipeline.components.meaning.listing import list_images
+from image_pipeline.components.meaning.meanings import UnclearLayout
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.meaning.path_patterns import label_of, split_of
 from image_pipeline.components.sources.file_names import split_named
