@@ -65,7 +65,6 @@ def init(
     from image_pipeline.init.recipe import Wishes, choose_recipe
     from image_pipeline.init.sizes import measure_sizes
     from image_pipeline.init.starter import Answers, write_starter
-    from image_pipeline.init.step_time import measure_steps
     from image_pipeline.show.html import write_output
 
     _check_new(output_path)
@@ -84,7 +83,7 @@ def init(
     # Training needs something to learn.
     is_labelled = bool(layout.classes or layout.has_masks or layout.values)
     kind, count = layout.kind_of_label, len(layout.classes)
-    measure: Any = functools.cache(measure_steps(kind, count)) if is_labelled else None
+    measure: Any = functools.cache(_measure_by(kind, count)) if is_labelled else None
     mirrored: Any = _look_at_mirrored(layout, source, some) if kind == "classes" else None
     wishes = Wishes(mirrored=not (mirrored and mirrored.changes_class), minutes=minutes)
     recipe = choose_recipe(layout, sizes, wishes, measure)
@@ -278,6 +277,18 @@ def _ask(view: tuple[int, int, int], wishes: Any) -> Any:
     )
     side_px = side if side != shorter else None
     return dataclasses.replace(wishes, side_px=side_px, mirrored=mirrored)
+
+
+def _measure_by(kind: str, classes: int) -> Callable[[str, int, int, int], float]:
+    """What measures a step of a network for labels of a kind."""
+
+    def measure(*network: Any) -> float:
+        say("Two steps of training are measured …", err=True)
+        from image_pipeline.components.training.step_time import measure_step
+
+        return measure_step(kind, classes, *network)
+
+    return measure
 
 
 def _look_at_mirrored(layout: Any, source: Any, refs: list[Any]) -> Any:

@@ -72,8 +72,6 @@ def recipe_rows(recipe: Recipe, mirrored: Mirrored | None) -> list[tuple[str, st
             f"knows {mirrored.accuracy:.0%}, mirrored {mirrored.mirrored:.0%}), so none is mirrored"
         )
         rows.append(("look at", told))
-    if recipe.training.get("class_weights"):
-        rows.append(("look at", "some classes are rare, so they weigh more (class_weights)"))
     return rows
 
 

@@ -56,9 +56,6 @@ _FORWARD = 0.35  # of a step's time: what a frozen network, or an evaluation, ta
 # not measured, for that takes TensorFlow's import.
 _MOST_SECONDS_A_PIXEL = 1e-5
 _NO_MATTER = 60.0
-# A class that is so much rarer than another is hardly learned; with fewer images than that, its
-# weight would make the loss jump.
-_IMBALANCED, _LEAST_WEIGHTED = 10, 20
 
 SecondsAnImage = Callable[[str, int, int, int], float]
 """Of a training step: by the model's name, and the view's height, width and channels."""
@@ -148,7 +145,7 @@ def choose_recipe(
             batch_size=_choose_batch(layout),
             steps=_choose_steps(layout, sizes, wishes),
             preprocessing_fn=WANTED_PIXELS.get(model),
-            training=_choose_training(model, epochs, layout),
+            training=_choose_training(model, epochs),
             why=why_not or "starts from what it learned of ImageNet's photos",
             seconds=seconds,
         )
@@ -279,15 +276,13 @@ def _choose_steps(layout: Layout, sizes: Sizes, wishes: Wishes) -> list[Any]:
     return steps
 
 
-def _choose_training(model: str, epochs: int, layout: Layout) -> dict[str, Any]:
+def _choose_training(model: str, epochs: int) -> dict[str, Any]:
     chosen: dict[str, Any] = {"model": model}
     if model in WANTED_PIXELS:
         chosen["weights"] = IMAGENET
     if _has_phases(model):
         frozen = _count_frozen(epochs)
         chosen["fine_tuning"] = {"head_epochs": frozen, "learning_rate": 3e-4}
-    if _is_imbalanced(layout):
-        chosen["class_weights"] = "balanced"
     return chosen | {"epochs": epochs, "schedule": "cosine"}
 
 
@@ -298,13 +293,6 @@ def _has_phases(model: str) -> bool:
 
 def _count_frozen(epochs: int) -> int:
     return max(1, round(epochs / 5))
-
-
-def _is_imbalanced(layout: Layout) -> bool:
-    if layout.kind_of_label != "classes" or len(layout.classes) < 2 or layout.generator:
-        return False
-    fewest, most = min(layout.classes.values()), max(layout.classes.values())
-    return most >= _IMBALANCED * fewest and fewest >= _LEAST_WEIGHTED
 
 
 def _count_epochs(layout: Layout, is_tuned: bool) -> tuple[int, int]:

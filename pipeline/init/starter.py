@@ -193,7 +193,6 @@ def _write_training(recipe: Recipe) -> str:
     """The options of training, each with what it does or why it is so."""
     notes = {
         "model": recipe.why,
-        "class_weights": "so that rare classes count as much",
         "epochs": _say("training.epochs"),
         "schedule": "the learning rate falls slowly, and is near 0 at the end",
     }

@@ -26,7 +26,7 @@ def test_an_unknown_name_is_explained():
     [
         ("unet", "classes", "gives masks, but the labels belong to whole images; take one of sm"),
         ("resnet", "masks", "gives one answer an image, but the data has masks; take one of unet"),
-        ("VGG16", "boxes", "one answer an image, but the data has boxes; take one of detector, l"),
+        ("VGG16", "boxes", "one answer an image, but the data has boxes; take one of detector, d"),
         ("a.keras", "masks", "gives one answer an image, but the data has masks"),
         ("detector", "masks", "gives boxes, but the data has masks"),
     ],

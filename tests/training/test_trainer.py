@@ -134,7 +134,9 @@ def test_history_tells_metrics_steps_and_seconds_of_every_epoch(trained):
 def test_steps_are_counted_and_several_at_once_train_the_same_model(options, trained, train_only):
     metrics = train_only(training=options)
     # Two epochs of three steps each.
-    assert progress.look() == progress.Progress("steps", 6, done=6)
+    reached = progress.look()
+    assert (reached.unit, reached.total, reached.done) == ("steps", 6, 6)
+    assert reached.told.startswith("after epoch 2 of 2: accuracy 0.")
     assert {name: metrics[name] for name in ("loss", "val_loss")} == {
         name: trained[0]["metrics"][name] for name in ("loss", "val_loss")
     }

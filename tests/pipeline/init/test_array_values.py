@@ -31,5 +31,5 @@ def test_the_type_and_channels_of_arrays_are_written(
     config = load_config(str(path))
     prepare, view = config.ingest.prepare, config.view
     assert (prepare.dtype, prepare.channels, prepare.encoding) == (stored, channels, "raw")
-    assert (view.dtype, view.channels, view.height_px, view.width_px) == (seen, channels, 9, 12)
+    assert (view.dtype, view.channels, view.height_px, view.width_px) == (seen, channels, 36, 48)
     check_pixels_fit(config)

@@ -9,7 +9,6 @@ from image_pipeline.components.images.spectrogram import SoundOptions
 from image_pipeline.init.layout import Layout
 from image_pipeline.init.recipe import Wishes, choose_recipe, list_views, say_time
 from image_pipeline.init.sizes import Shapes, Sizes
-from image_pipeline.init.step_time import measure_steps
 
 pytestmark = pytest.mark.unit
 
@@ -152,13 +151,6 @@ def test_what_takes_no_time_is_not_measured():
     assert say_time(125) == "about 2 min 5 s here"
 
 
-@pytest.mark.e2e
-def test_two_steps_are_measured():
-    seconds = [measure_steps(*each)("small", 8, 8, 3) for each in (("classes", 3), ("tags", 2))]
-    seconds.append(measure_steps("boxes", 2)("detector", 16, 16, 3))
-    assert all(0 < each < 5 for each in seconds)
-
-
 @pytest.mark.parametrize(
     ("images", "kind", "batch", "area"),
     [
@@ -182,16 +174,6 @@ def test_a_person_may_know_better():
     wide = Sizes(375, 500, equal=True, gray=False)
     assert choose_recipe(_layout(), wide, Wishes(side_px=48)).view == (48, 64, 3)
     assert recipe.steps == [{"op": "random_resized_crop", "area": [0.5, 1]}]
-
-
-@pytest.mark.parametrize(
-    ("counts", "weighted"),
-    [((200, 20), True), ((190, 20), False), ((190, 19), False), ((900, 90), True)],
-)
-def test_rare_classes_weigh_more(counts, weighted):
-    classes = dict(zip("ab", counts, strict=True))
-    training = choose_recipe(_layout(sum(counts), classes=classes), PHOTOS).training
-    assert training.get("class_weights") == ("balanced" if weighted else None)
 
 
 SMALL = Sizes(28, 28, equal=True, gray=True)

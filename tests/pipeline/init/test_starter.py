@@ -156,16 +156,16 @@ def test_split_folders_are_ingested_as_they_are_named(tmp_path):
 def test_class_folders_ingest_after_a_yes(tmp_path):
     images = write_folder(tmp_path / "images", per_class=20)
     path = tmp_path / "starter.yaml"
-    declined = _init(images, "--output", path, input="\nn\n")
+    declined = _init(images, "--output", path, input="\n\nn\n")
     assert declined.exit_code == 1 and not path.exists()
     assert declined.output.endswith("Nothing was written.\n")
-    for answers in ("", "\n"):
+    for answers in ("", "\n", "\n\n"):
         with pytest.raises(UserError, match="not answered, so nothing was written; --yes takes"):
             _init(images, "--output", path, input=answers)
-    result = _init(images, "--output", path, input="\ny\n")
+    result = _init(images, "--output", path, input="\n\ny\n")
     assert result.exit_code == 0
     assert "class folders" in result.output and "2: cat (20), dog (20)" in result.output
-    assert "8 × 10 × 3" in result.output
+    assert "32 × 40 × 3" in result.output
     assert f"image-pipeline run --images {images}" in result.output
     summary = ingest(str(images), str(tmp_path / "out"), config=str(path))
     assert (summary["written"], set(summary["splits"])) == (40, {"train", "eval"})

@@ -152,7 +152,7 @@ def test_a_generator_is_known_by_its_first_items(tmp_path, monkeypatch):
     assert config.ingest.splits == {"train": 0.9, "eval": 0.1} and not config.ingest.stratify
     assert config.feeding.batch_size == 64
     assert config.evaluation.min_accuracy == 0.5
-    assert (config.view.height_px, config.view.width_px, config.view.channels) == (6, 8, 3)
+    assert (config.view.height_px, config.view.width_px, config.view.channels) == (36, 48, 3)
     assert manifest.books.written == 60
 
 

@@ -61,7 +61,7 @@ def _make(kind, folder):
 @pytest.mark.parametrize(
     ("kind", "chosen"),
     [
-        ("photos", ["random_resized_crop"]),
+        ("photos", [{"op": "random_resized_crop", "area": [0.5, 1]}]),
         ("boxes", [{"op": "random_resized_crop", "area": [0.3, 1]}]),
         ("masks", ["pad_and_crop"]),
         ("sounds", None),

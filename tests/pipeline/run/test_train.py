@@ -39,7 +39,8 @@ def test_a_model_is_trained_and_goes_on_from_its_checkpoint(made, tmp_path):
     assert len(found["metrics"]["loss"]) == 2 and len(found["metrics"]["val_loss"]) == 2
     first = train(made, tmp_path / "twice", "training.epochs=1")
     second = train(made, tmp_path / "twice", "training.epochs=2")
-    assert first["metrics"]["loss"] + second["metrics"]["loss"] == found["metrics"]["loss"]
+    assert first["metrics"]["loss"] == found["metrics"]["loss"][:1]
+    assert second["metrics"]["loss"] == found["metrics"]["loss"]
     once, twice = (list(predict(str(tmp_path / name), made[0])) for name in ("once", "twice"))
     assert len(once) == 30 and once == twice
 
