@@ -90,17 +90,18 @@ def test_a_step_is_traced_once(train_only, monkeypatch):
 @pytest.mark.wide
 def test_another_learning_rate_goes_on_from_the_checkpoint_that_is_named(train_only, tmp_path):
     folder = str(tmp_path / "checkpoints")
-    train_only(training={"checkpoint_dir": folder, "epochs": 1})
+    first = train_only(training={"checkpoint_dir": folder, "epochs": 1})["loss"]
     whole = train_only(training={"learning_rate": 0.01})
     (position,) = (tmp_path / "checkpoints").glob("*/*/position.json")
     start = {"resume_from": str(position.parent), "checkpoint_dir": folder}
     slower = train_only(training={**start, "learning_rate": 0.01})
-    assert len(slower["loss"]) == 1  # the second epoch
+    assert len(slower["loss"]) == 2 and slower["loss"][:1] == first  # the checkpoint's own
     same = train_only(training=start)
-    assert same["loss"] == train_only()["loss"][1:]
-    assert slower["loss"] not in (same["loss"], whole["loss"][1:])
+    assert same["loss"] == train_only()["loss"]
+    assert slower["loss"][1] not in (same["loss"][1], whole["loss"][1])
     again = train_only(training={**start, "learning_rate": 0.01, "epochs": 3})
-    assert len(again["loss"]) == 1  # The third: its own checkpoint comes first.
+    assert again["loss"][:2] == slower["loss"]  # The third: its own checkpoint comes first.
+    assert len(again["loss"]) == 3
     with pytest.raises(
         UserError, match="must be the folder of a complete checkpoint, but /nowhere"
     ):
