@@ -21,20 +21,20 @@ def see_with_backbone(
     Raises:
       UserError: if it cannot take images of this size, or its weights cannot be had.
     """
-    shape = tuple(images.shape[1:])
-    if weights == IMAGENET and shape[-1] != 3:
-        raise UserError(
-            "training.weights=imagenet are of images of 3 channels, but view.channels="
-            f"{shape[-1]}; set view.channels=3, which gray images then have three times, or leave "
-            "training.weights out."
-        )
+    is_pretrained = weights == IMAGENET
     if name == LITE0:
-        return efficientnet_lite.see_pooled(images, weights == IMAGENET)
-    make = getattr(keras.applications, name)
-    given = {"include_top": False, "input_tensor": images, "pooling": "avg"}
+        return efficientnet_lite.see_pooled(images, is_pretrained)
+    if is_pretrained:
+        efficientnet_lite.check_channels(images)
+    shape = tuple(images.shape[1:])
     try:
-        # `input_shape`, so that its least is checked.
-        backbone = make(weights=None, input_shape=shape, **given)
+        return getattr(keras.applications, name)(
+            include_top=False,
+            weights=IMAGENET if is_pretrained else None,
+            input_tensor=images,
+            input_shape=shape,  # so that its least is checked
+            pooling="avg",
+        ).output
     except ValueError as error:
         size = " × ".join(map(str, shape))
         reason = str(error).splitlines()[0]
@@ -42,11 +42,9 @@ def see_with_backbone(
             f"training.model={name} cannot take images of {size} (height, width, channels): "
             f"{reason} Set view.height_px and view.width_px, or take another model."
         ) from error
-    if weights != IMAGENET:
-        return backbone.output
-    try:
-        return make(weights=IMAGENET, **given).output
     except Exception as error:  # Of a network: its libraries raise many kinds.
+        if not is_pretrained:
+            raise
         raise UserError(
             f"training.weights=imagenet of training.model={name} cannot be downloaded: "
             f"{describe_error(error)}. Keras looks for them in ~/.keras/models first; or take "

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 import keras
 import numpy as np
 
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.extras import need
 from image_pipeline.components.models.names import LITE0
 
@@ -35,7 +36,7 @@ def see_stages(images: keras.KerasTensor, pretrained: bool) -> list[keras.KerasT
       pretrained: whether it starts from ImageNet's weights; else they are random.
 
     Raises:
-      UserError: if their package is not installed.
+      UserError: if their package is not installed, or images have other channels.
     """
     outputs = _normalize(keras.layers.Conv2D(32, 3, 2, padding="same", use_bias=False)(images))
     maps = []
@@ -70,6 +71,16 @@ def see_pooled(images: keras.KerasTensor, pretrained: bool) -> keras.KerasTensor
     return keras.layers.GlobalAveragePooling2D()(outputs)
 
 
+def check_channels(images: keras.KerasTensor) -> None:
+    """Raises UserError if images have other channels than those that ImageNet's weights are of."""
+    if images.shape[-1] != 3:
+        raise UserError(
+            "training.weights=imagenet are of images of 3 channels, but view.channels="
+            f"{images.shape[-1]}; set view.channels=3, which gray images then have three times, or "
+            "leave training.weights out."
+        )
+
+
 def find_weights() -> str:
     """The file of ImageNet's weights; raises UserError if their package is not installed."""
     need("weights", f"training.weights=imagenet of {LITE0}")
@@ -84,6 +95,7 @@ def _normalize(inputs: keras.KerasTensor, activated: bool = True) -> keras.Keras
 
 def _assign(model: keras.Model) -> None:
     """Gives a model that begins as the network does its weights, in their order."""
+    check_channels(model.inputs[0])
     for weight, (name, array) in zip(model.weights, _read_arrays(find_weights()), strict=False):
         if array.ndim == 4:  # [filters, inputs, height, width]; of depthwise ones, `inputs` is 1.
             array = array.transpose(2, 3, *((0, 1) if "depthwise" in name else (1, 0)))

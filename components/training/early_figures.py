@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from image_pipeline.components import progress
+from image_pipeline.components.order.batches import Position
 from image_pipeline.components.training.clocks import EpochClock
 from image_pipeline.components.training.steps_per_execution import StepsCallback
 
@@ -22,7 +23,12 @@ class EarlyFigures(StepsCallback):
     """
 
     def __init__(
-        self, make_eval_data: Callable[[], Any], epochs: int, steps: int, clock: EpochClock
+        self,
+        make_eval_data: Callable[[], Any],
+        epochs: int,
+        steps: int,
+        start: Position,
+        clock: EpochClock,
     ):
         """Takes what training is.
 
@@ -30,20 +36,16 @@ class EarlyFigures(StepsCallback):
           make_eval_data: makes the batches to evaluate with.
           epochs: how many there are.
           steps: of each.
+          start: where training begins, or goes on.
           clock: which leaves out the time that this takes.
         """
         super().__init__()
         self._make_eval_data, self._clock = make_eval_data, clock
         self._epochs, self._steps = epochs, steps
+        self._reached = start.epoch * steps + start.step
         first = max(1, epochs * steps // _SHARE)
-        self._first = first if first < steps else None
-        self._reached = 0
-
-    def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
-        """Looks ahead in the very first epoch alone: a later one has figures of the one before."""
-        super().on_epoch_begin(epoch, logs)
-        if epoch:
-            self._first = None
+        # Looked for in the very first epoch alone: a later one has figures of the one before.
+        self._first = first if self._reached < first < steps else None
 
     def on_steps(self, count: int) -> None:
         """Evaluates, when a tenth is reached."""

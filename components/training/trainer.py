@@ -186,7 +186,7 @@ def _fit(run: _Run, checked: CheckedModel, noticed: Sequence[str]) -> None:
     callbacks = [WholeEpochs(), stop, *plan_averaging(model), clock, StepCounter(), stopping]
     make_eval_data = functools.partial(_make_eval_data, run)
     if run.training.strategy == "none":  # Several machines would have to evaluate together.
-        callbacks.append(EarlyFigures(make_eval_data, training.epochs, steps, clock))
+        callbacks.append(EarlyFigures(make_eval_data, training.epochs, steps, start, clock))
     progress.begin("steps", training.epochs * steps, done=start.epoch * steps + start.step)
     with contextlib.ExitStack() as traces:
         profile = plan_profile(run.fn_args.model_run_dir, training, start.epoch, traces)

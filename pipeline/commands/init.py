@@ -94,22 +94,21 @@ def init(
     if is_labelled:
         _show(recipe_rows(recipe, mirrored))
     answers = Answers() if bad_fraction is None else Answers(bad_fraction=bad_fraction)
-    text = write_starter(layout, sizes, recipe, answers)
+    write = functools.partial(write_starter, layout, sizes, recipe)
     if has_files:
+        text = write(answers)
         forecast, rehearse = _forecast(images_dir, layout, source, some, text, len(refs))
         _show(forecast_rows(forecast))
         _check_loss(images_dir, layout, forecast, answers.bad_fraction)
-        write = functools.partial(write_starter, layout, sizes, recipe)
         answers = _find_working(layout, write, answers, rehearse)
         _show(copied_rows(answers.copied))
-        text = write(answers)
     if not yes:
         with _explain_end_of_input():
             wanted = click.confirm(f"Write {output_path}?", default=True)
         if not wanted:
             say("Nothing was written.", err=True)
             sys.exit(1)
-    write_output(output_path, text.encode())
+    write_output(output_path, write(answers).encode())
     verb = "run" if is_labelled else "ingest"
     say(
         f"{output_path} is written. Next: {_name_program()} {verb} "
@@ -294,18 +293,14 @@ def _measure_by(kind: str, classes: int) -> Callable[[str, int, int, int], float
 def _look_at_mirrored(layout: Any, source: Any, refs: list[Any]) -> Any:
     """Whether images that are mirrored look like other classes."""
     import random
-    import re
 
+    from image_pipeline.components.meaning.options import IngestOptions
+    from image_pipeline.components.meaning.path_patterns import label_of
     from image_pipeline.init.mirror import look_at_mirrored
 
-    pattern = re.compile(layout.label_pattern or "(?!)")
+    options = IngestOptions(label_pattern=layout.label_pattern)
     some = random.Random(0).sample(refs, min(len(refs), 5000))
-    labels = []
-    for ref in some:
-        named = pattern.match(ref.path)
-        said = ref.annotations and ref.annotations.label
-        labels.append(said or (named and named["label"]))
-    return look_at_mirrored(source, some, labels)
+    return look_at_mirrored(source, some, [label_of(ref, options) for ref in some])
 
 
 def _forecast(
@@ -362,7 +357,7 @@ def _find_working(
     """
     from image_pipeline.components.errors import UserError
     from image_pipeline.components.ingest.plan import EmptySplit
-    from image_pipeline.init.starter import choose_shares
+    from image_pipeline.init.layout import choose_shares
 
     shares = [None] if layout.splits else [None, choose_shares(layout), {"train": 0.5, "eval": 0.5}]
     tries = [dataclasses.replace(answers, shares=each) for each in shares]

@@ -19,6 +19,9 @@ from image_pipeline.components.sources.references import ImageRef
 
 _READ_ENDINGS = ENDINGS | {".apng", ".dib", ".mpo", ".npy"}
 _UNREAD_ENDINGS = IMAGE_ENDINGS - _READ_ENDINGS
+_FEW_IMAGES = 500
+_NINE_TENTHS = {"train": 0.9, "eval": 0.1}
+_SHARES: dict[int, tuple[float, ...]] = {2: (0.9, 0.1), 3: (0.8, 0.1, 0.1)}
 
 
 def list_missing(endings: Iterable[str]) -> dict[str, str]:
@@ -183,3 +186,17 @@ def _count_splits(
     for folder, count in _count(pattern, "split", paths).items():
         splits[named[folder]] += count
     return {name: splits[name] for name in ("train", "eval", "test") if name in splits}
+
+
+def choose_shares(layout: Layout) -> Mapping[str, float]:
+    """The share of each split."""
+    if layout.splits:
+        count = len(layout.splits)
+        shares = _SHARES.get(count, (1 / count,) * count)
+        return dict(zip(layout.splits, shares, strict=True))
+    return {"train": 0.8, "eval": 0.2} if has_few(layout) else _NINE_TENTHS
+
+
+def has_few(layout: Layout) -> bool:
+    """Whether a tenth of the images is too little to evaluate on."""
+    return layout.generator is None and layout.images < _FEW_IMAGES

@@ -18,12 +18,9 @@ from image_pipeline.components.models.names import (
     UNET_LITE0,
     WANTED_PIXELS,
 )
-from image_pipeline.init.layout import Layout
+from image_pipeline.init.layout import Layout, choose_shares
 from image_pipeline.init.sizes import Sizes
 from image_pipeline.show.words import format_seconds
-
-MINUTES = 10.0
-"""Of training, where nobody says how many there are."""
 
 # Networks with ImageNet's weights: by kind of label.
 _PRETRAINED = {"masks": UNET_LITE0, "boxes": DETECTOR_LITE0}
@@ -96,7 +93,7 @@ class Wishes:
 
     side_px: int | None = None
     mirrored: bool = True
-    minutes: float = MINUTES
+    minutes: float = 10.0
 
 
 _NO_WISHES = Wishes()
@@ -188,6 +185,7 @@ def _fit_into_time(
     """
     is_tuned = model in WANTED_PIXELS
     views = list_views(sizes, layout.kind_of_label, is_tuned)
+    middle = views[len(views) // 2]
     if wishes.side_px is not None:
         height, width, channels = views[0]
         larger = wishes.side_px / min(height, width)
@@ -197,8 +195,7 @@ def _fit_into_time(
     most = _MOST_SECONDS_A_PIXEL * wanted * (train + evaluated) * views[0][0] * views[0][1]
     if measure is None or most <= min(_NO_MATTER, 60 * wishes.minutes):
         return views[0], wanted, None if measure is None else most
-    # Time grows with the number of pixels, so it is measured once.
-    middle = views[len(views) // 2]
+    # Time grows with the number of pixels, so it is measured once, also for another side.
     a_pixel = measure(model, *middle) / (middle[0] * middle[1])
     for view in views:
         an_image = a_pixel * view[0] * view[1]
@@ -314,4 +311,5 @@ def _share_out(layout: Layout) -> tuple[float, float]:
     """How many images are trained on and evaluated with in an epoch."""
     if layout.splits:
         return layout.splits.get("train", 0), layout.splits.get("eval", 0)
-    return 0.8 * _count(layout), 0.2 * _count(layout)
+    shares = choose_shares(layout)
+    return shares["train"] * _count(layout), shares["eval"] * _count(layout)

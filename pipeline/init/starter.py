@@ -11,14 +11,13 @@ from image_pipeline.choose_steps import SMALL_PX
 from image_pipeline.components.meaning.mask_levels import describe_levels, guess_classes
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
-from image_pipeline.init.layout import Layout
+from image_pipeline.init.layout import Layout, choose_shares, has_few
 from image_pipeline.init.recipe import Recipe, say_time
 from image_pipeline.init.sizes import Sizes
 from image_pipeline.option_list import find_options, first_sentence, to_yaml
 from image_pipeline.show.words import format_count
 
 _USUAL_PX = 256  # of what is stored: room around a view of 224 pixels
-_FEW_IMAGES = 500  # below it, a tenth is too little to evaluate on
 # Of the smallest class: with fewer, chance may leave next to nothing of it to evaluate on.
 _FEW_OF_A_CLASS = 50
 
@@ -303,25 +302,12 @@ def _write_splits(layout: Layout, exact: Mapping[str, float] | None) -> str:
     return "\n".join(f"  {line}" for line in lines)
 
 
-def choose_shares(layout: Layout) -> Mapping[str, float]:
-    """The share of each split."""
-    if layout.splits:
-        count = len(layout.splits)
-        shares = _SHARES.get(count, (1 / count,) * count)
-        return dict(zip(layout.splits, shares, strict=True))
-    return {"train": 0.8, "eval": 0.2} if _has_few(layout) else _NINE_TENTHS
-
-
 def _count_evaluated(layout: Layout, total: int) -> float:
     """The number of images in the eval split, at least one; a generator may make any number."""
     if layout.generator is not None:
         return math.inf
     expected = total * choose_shares(layout).get("eval", 0.1)
     return max(1.0, layout.splits.get("eval", 0) or expected)
-
-
-def _has_few(layout: Layout) -> bool:
-    return layout.generator is None and layout.images < _FEW_IMAGES
 
 
 def _is_stratified(layout: Layout) -> bool:
@@ -336,7 +322,7 @@ def _is_stratified(layout: Layout) -> bool:
         or layout.kind_of_label != "classes"
     ):
         return False
-    return _has_few(layout) or min(layout.classes.values()) < _FEW_OF_A_CLASS
+    return has_few(layout) or min(layout.classes.values()) < _FEW_OF_A_CLASS
 
 
 def _write_stratify(layout: Layout, exact: Mapping[str, float] | None) -> str:
@@ -354,10 +340,6 @@ def _write_duplicates(copied: Sequence[str]) -> str:
         return ""
     comment = f"All images of {' and '.join(copied)} are copies of another split's: kept in both."
     return f"  # {comment}\n  duplicates: keep_as_given\n"
-
-
-_NINE_TENTHS = {"train": 0.9, "eval": 0.1}
-_SHARES: dict[int, tuple[float, ...]] = {2: (0.9, 0.1), 3: (0.8, 0.1, 0.1)}
 
 
 def _quote(text: str | None) -> str:

@@ -113,10 +113,19 @@ def test_what_cannot_be_downloaded_says_where_it_may_lie(monkeypatch):
         find_builder(MOBILE.model, "classes")((32, 32, 3), 2, MOBILE)
 
 
-@pytest.mark.parametrize("options", [LITE, MOBILE])
-def test_other_channels_than_three_are_refused(options):
+@pytest.mark.parametrize(
+    ("name", "head"),
+    [
+        ("EfficientNetLite0", "classes"),
+        ("MobileNetV3Small", "classes"),
+        ("unet_lite0", "masks"),
+        ("detector_lite0", "boxes"),
+    ],
+)
+def test_other_channels_than_three_are_refused(name, head):
+    options = TrainingOptions(model=name, weights="imagenet")
     with pytest.raises(UserError, match=r"3 channels, but view.channels=1; set view.channels=3"):
-        find_builder(options.model, "classes")((32, 32, 1), 2, options)
+        find_builder(name, head)((32, 32, 1), 2, options)
 
 
 def test_a_network_without_such_weights_is_refused():

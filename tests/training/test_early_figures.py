@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from image_pipeline.components import progress
+from image_pipeline.components.order.batches import Position
 from image_pipeline.components.training.clocks import EpochClock
 from image_pipeline.components.training.early_figures import EarlyFigures
 
@@ -16,7 +17,7 @@ pytestmark = [pytest.mark.unit, pytest.mark.e2e]
 STEPS = 20
 
 
-def _train(epochs, told=None, initial_epoch=0):
+def _train(epochs, told=None, start=(0, 0)):
     """Trains; gives the history and the weights, and collects what is told after each step."""
     keras.utils.set_random_seed(0)
     rng = np.random.default_rng(0)
@@ -30,7 +31,7 @@ def _train(epochs, told=None, initial_epoch=0):
     callbacks = []
     if told is not None:
         clock = EpochClock(model)
-        figures = EarlyFigures(lambda: data, epochs, STEPS, clock)
+        figures = EarlyFigures(lambda: data, epochs, STEPS, Position(0, *start), clock)
         look = keras.callbacks.LambdaCallback(
             on_train_batch_end=lambda batch, logs: told.append(progress.look().told)
         )
@@ -39,7 +40,7 @@ def _train(epochs, told=None, initial_epoch=0):
     history = model.fit(
         data,
         epochs=epochs,
-        initial_epoch=initial_epoch,
+        initial_epoch=start[0],
         validation_data=data,
         callbacks=callbacks,
         verbose=0,
@@ -69,8 +70,14 @@ def test_it_changes_neither_weights_nor_figures():
         np.testing.assert_array_equal(plain, seen)
 
 
-@pytest.mark.parametrize(("epochs", "initial_epoch"), [(10, 0), (3, 1)])
-def test_where_an_epoch_ends_before_or_lies_behind_there_is_no_other(epochs, initial_epoch):
+@pytest.mark.parametrize(("epochs", "start"), [(10, (0, 0)), (3, (1, 0)), (3, (0, 6))])
+def test_where_an_epoch_ends_before_or_a_tenth_lies_behind_there_is_no_other(epochs, start):
     told = []
-    _train(epochs, told, initial_epoch)
+    _train(epochs, told, start)
     assert told[:STEPS] == [""] * STEPS
+
+
+def test_steps_before_an_interruption_count():
+    told = []
+    _train(3, told, (0, 4))
+    assert told[0] == "" and told[1].startswith("after 6 of 60 steps: accuracy 0.")
