@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from image_pipeline.commands.shared import FOLLOW_LINKS, say
+from image_pipeline.commands.shared import FOLLOW_LINKS, quiet_libraries, say
 
 _PROGRAM = "image-pipeline"
 _FORECAST_FILES = 200  # that are prepared on trial
@@ -283,9 +283,10 @@ def _measure_by(kind: str, classes: int) -> Callable[[str, int, int, int], float
 
     def measure(*network: Any) -> float:
         say("Two steps of training are measured …", err=True)
-        from image_pipeline.components.training.step_time import measure_step
+        with quiet_libraries("init"):
+            from image_pipeline.components.training.step_time import measure_step
 
-        return measure_step(kind, classes, *network)
+            return measure_step(kind, classes, *network)
 
     return measure
 

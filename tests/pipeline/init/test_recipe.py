@@ -143,6 +143,17 @@ def test_time_chooses_the_view_and_the_epochs(images, minutes, model, side, epoc
         assert recipe.why == "2 min are too short for EfficientNetLite0"
 
 
+def test_another_side_is_not_measured_anew():
+    asked = []
+    for side_px in (None, 448):
+        wishes = Wishes(side_px=side_px, minutes=60)
+        recipe = choose_recipe(
+            _layout(100), PHOTOS, wishes, lambda *view: asked.append(view) or SECONDS * 160**2
+        )
+    assert recipe.view == (448, 448, 3) and recipe.training["epochs"] == 11
+    assert asked == [("EfficientNetLite0", 160, 160, 3)] * 2  # which `init` keeps
+
+
 def test_what_takes_no_time_is_not_measured():
     recipe = choose_recipe(
         _layout(20), Sizes(8, 8, equal=True, gray=True), measure=lambda *_: 1 / 0
