@@ -22,7 +22,7 @@ from image_pipeline.needs import guard_imports
 
 Config = str | PipelineConfig | None
 View = ViewOptions | Mapping[str, Any] | None
-_TEXTS = (str, str | None)
+_TEXTS = (str, str | None, str | Sequence[str])
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _LOG = logging.getLogger(__name__)
@@ -48,10 +48,11 @@ def _explained(function: Function) -> Function:
                 named = {name: _as_text(value) for name, value in options.items()}
                 given = [*zip(parameters, positional, strict=False), *named.items()]
                 for name, value in given:
-                    if name in texts and not isinstance(value, texts[name]):
+                    if name in texts and not _is_text(value, texts[name]):
+                        several = ", or a list of them" if texts[name] == _TEXTS[-1] else ""
                         raise UserError(
-                            f"{name} must be a path or another text, got {show(value)}; the "
-                            f"arguments are {function.__name__}({order})."
+                            f"{name} must be a path or another text{several}, got {show(value)}; "
+                            f"the arguments are {function.__name__}({order})."
                         )
                 return function(*positional, **named)
         except UserError as error:
@@ -62,6 +63,12 @@ def _explained(function: Function) -> Function:
             raise
 
     return explained  # type: ignore[return-value]
+
+
+def _is_text(value: Any, kind: Any) -> bool:
+    if kind == _TEXTS[-1] and isinstance(value, Sequence):
+        return all(isinstance(each, str) for each in value)
+    return isinstance(value, kind)
 
 
 def _as_text(value: Any) -> Any:
@@ -164,7 +171,7 @@ def analyze(
 
 @_explained
 def input_fn(
-    data_dir: str,
+    data_dir: str | Sequence[str],
     split: str = "train",
     graph_dir: str | None = None,
     *,
@@ -186,7 +193,7 @@ def input_fn(
     own order and with its own random views.
 
     Args:
-      data_dir: the folder that ingest wrote.
+      data_dir: the folder that ingest wrote; of several, all are read together, in one order.
       split: whose records are read.
       graph_dir: the folder of the transform graph, or None for uint8 images and class names.
       mode: "train" shuffles and makes random views, "eval" does neither; None means "train" for the
@@ -211,11 +218,11 @@ def input_fn(
       UserError: if there is no such data set or split, or an option does not fit it.
       tf.errors.OpError: while it is iterated, for what is found only then: a damaged record.
     """
-    from image_pipeline.named_folder import list_split
+    from image_pipeline.named_folder import list_splits
 
     feeding = read_group("feeding", config, options)
     seen = _choose_view(view, config, graph_dir)
-    files = [list_split(data_dir, split)]
+    files = list_splits(data_dir, split)
     from image_pipeline.components.feeding.input_fn import input_fn as read_batches
 
     return read_batches(
@@ -404,7 +411,7 @@ def export_model(model: Any, graph_dir: str, folder: str) -> None:
 
 @_explained
 def steps_per_epoch(
-    data_dir: str,
+    data_dir: str | Sequence[str],
     split: str = "train",
     *,
     mode: str | None = None,
@@ -414,7 +421,7 @@ def steps_per_epoch(
     """Counts the batches of an epoch, as `input_fn` makes them with the same arguments.
 
     Args:
-      data_dir: the folder that ingest wrote.
+      data_dir: the folder that ingest wrote, or several.
       split: whose records are read.
       mode: as for `input_fn`.
       config: its group `feeding` is used; None for the defaults.
@@ -423,10 +430,10 @@ def steps_per_epoch(
     Raises:
       UserError: if there is no such data set or split, or an option does not fit it.
     """
-    from image_pipeline.named_folder import list_split
+    from image_pipeline.named_folder import list_splits
 
     feeding = read_group("feeding", config, options)
-    files = [list_split(data_dir, split)]
+    files = list_splits(data_dir, split)
     from image_pipeline.components.feeding.input_fn import steps_per_epoch as count_steps
 
     return count_steps(files, feeding, mode or _default_mode(split))  # type: ignore[arg-type]

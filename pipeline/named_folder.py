@@ -1,6 +1,7 @@
 """Finds out what a folder named by the user is: a data set, a run, or a transform graph."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 from image_pipeline.components import contract, files
@@ -179,3 +180,9 @@ def list_split(data_dir: str, split: str) -> str:
             f"split must be one of those in {data_dir}, got {split!r}; known: {', '.join(splits)}."
         )
     return files.join(data_dir, in_split(split))
+
+
+def list_splits(data_dirs: str | Sequence[str], split: str) -> list[str]:
+    """`list_split` of one data set, or of several."""
+    named = [data_dirs] if isinstance(data_dirs, str) else data_dirs
+    return [list_split(data_dir, split) for data_dir in named]

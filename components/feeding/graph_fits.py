@@ -56,14 +56,17 @@ def check_fits(
       UserError: if it was made for another view, other labels, or pixels that mean something else.
     """
     _check_view(graph, view)
-    for root, manifest in read_manifests(files).items():
+    manifests, analysis = read_manifests(files), graph.analysis
+    hashes = {} if analysis is None else {root: hash_manifest(root) for root in manifests}
+    if analysis is not None and mode == "train":
+        _compare_sets(graph.folder, set(analysis.manifests), set(hashes.values()))
+    for root, manifest in manifests.items():
         _check_labels(graph, manifest, root)
         if manifest.has_class_ids:
             names = read_vocabulary(graph.folder) or []
             _compare_ids(tuple(names), manifest.class_names, graph.folder, root)
-        analysis = graph.analysis
         # What its own data set lacks, the analysis has said already.
-        if analysis is None or hash_manifest(root) in analysis.manifests:
+        if analysis is None or hashes[root] in analysis.manifests:
             continue
         _check_pixels(analysis, manifest, graph, root)
         if (kind := analysis.label_kind) in (MASKS, BOXES):
@@ -127,6 +130,17 @@ def _check_ids(
             f"the {what} of {root!r} must have the classes of the transform graph in "
             f"{graph.folder!r} in the same order, {show(list(known))}, got "
             f"{show(list(found))}; {_WAY_OUT}."
+        )
+
+
+def _compare_sets(graph_dir: str, analysed: set[str], read: set[str]) -> None:
+    """Warns if training reads some of the data sets that were analysed, and not the others."""
+    if (both := analysed & read) and both != analysed:
+        _LOG.warning(
+            "the transform graph %r was made of %d data sets, but training reads %d of them. To "
+            "train on all, give input_fn the folders of all in a list; in a run_fn these are the "
+            "folders of all of fn_args.train_files.",
+            *(graph_dir, len(analysed), len(both)),
         )
 
 

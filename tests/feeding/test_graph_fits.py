@@ -57,6 +57,29 @@ def folder(tmp_path_factory):
     return folder
 
 
+def test_training_on_some_of_the_analysed_data_sets_is_told(folder, tmp_path, caplog):
+    both = [str(folder / name) for name in ("own", "same")]
+    run_analysis(both, str(tmp_path / "graph"), VIEW, TransformOptions(), make_pipeline)
+
+    def read(mode, *names):
+        caplog.clear()
+        input_fn(
+            [str(folder / name / "Split-train" / "*") for name in names],
+            view=VIEW,
+            feeding=FeedingOptions(batch_size=4),
+            transform_graph_dir=str(tmp_path / "graph"),
+            mode=mode,
+        )
+        return [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+
+    assert read("train", "own") == [
+        f"the transform graph '{tmp_path}/graph' was made of 2 data sets, but training reads 1 of "
+        "them. To train on all, give input_fn the folders of all in a list; in a run_fn these are "
+        "the folders of all of fn_args.train_files."
+    ]
+    assert read("eval", "own") == read("train", "own", "same") == read("train", "fewer") == []
+
+
 def read_labels(folder, data, graph="graph", view=VIEW, **feeding):
     batches = input_fn(
         [str(folder / data / "Split-train" / "*")],

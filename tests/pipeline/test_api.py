@@ -70,11 +70,16 @@ def folder(tmp_path_factory):
         ),
         (
             lambda: input_fn(b"data"),
-            "data_dir must be a path or another text, got <4 bytes>; the arguments are "
-            "input_fn(data_dir, split, graph_dir).",
+            "data_dir must be a path or another text, or a list of them, got <4 bytes>; the "
+            "arguments are input_fn(data_dir, split, graph_dir).",
+        ),
+        (
+            lambda: steps_per_epoch(["data", 1]),
+            "data_dir must be a path or another text, or a list of them, got ['data', 1]; the "
+            "arguments are steps_per_epoch(data_dir, split).",
         ),
     ],
-    ids=["swapped", "none", "bytes"],
+    ids=["swapped", "none", "bytes", "not all"],
 )
 def test_what_stands_where_text_belongs_is_told_by_its_name(call, message):
     with pytest.raises(UserError) as raised:
@@ -90,6 +95,26 @@ def test_paths_may_be_objects(folder, tmp_path):
     batches = input_fn(tmp_path / "data", "train", tmp_path / "graph", config=config)
     assert len(batches) == steps_per_epoch(tmp_path / "data", config=config)
     assert len(random_access(tmp_path / "data")) > 0
+
+
+def test_several_data_sets_are_read_together(folder, tmp_path):
+    write_folder(tmp_path / "images", per_class=3)
+    ingest(tmp_path / "images", tmp_path / "more", config=folder / "config.yaml")
+    folders, config = [folder / "data", tmp_path / "more"], str(folder / "config.yaml")
+    batches = input_fn(folders, "train", str(folder / "graph"), config=config)
+    expected = read_batches(
+        [f"{each}/Split-train/*" for each in folders],
+        view=VIEW,
+        feeding=FEEDING,
+        transform_graph_dir=str(folder / "graph"),
+        mode="train",
+        seed=5,
+    )
+    _assert_equal(_numbers(batches), _numbers(expected))
+    records = sum(len(random_access(each)) for each in folders)
+    assert steps_per_epoch(folders, batch_size=1) == records > len(random_access(folders[0]))
+    with pytest.raises(UserError, match=rf"feeding\.mix .*'{folders[1]}'"):
+        input_fn(folders, view=VIEW, mix={str(folders[0]): 1})
 
 
 @pytest.fixture(scope="module")
