@@ -1,25 +1,58 @@
 """A hash of a user's function, for TFX's cache, which does not see code behind a dotted path."""
 
 import hashlib
+import importlib.util
 import pathlib
+import re
+import symtable
+from collections.abc import Set
 
 from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.messages import describe_error, show, suggest
 from image_pipeline.components.named_modules import find_module
+
+_STAR = re.compile(r"^\s*from\s[^#\n]*\simport\s*\*", re.MULTILINE)
 
 
 def function_version(dotted_path: str) -> str:
     """Hashes the source file that a dotted path's module is in; modules it imports are not seen.
 
+    The module is not imported, but the packages around it are.
+
     Returns:
-      16 hexadecimal digits; zeros if there is no such file, which the analysis will report.
+      16 hexadecimal digits.
+
+    Raises:
+      UserError: if there is no such file, or nothing of that name in it.
     """
-    try:
-        spec = find_module(dotted_path.rpartition(".")[0])
-    except (ImportError, ValueError):
-        spec = None
-    if spec is None or not spec.has_location or not spec.origin:
-        return "0" * 16
-    return hashlib.sha256(pathlib.Path(spec.origin).read_bytes()).hexdigest()[:16]
+    is_text = isinstance(dotted_path, str)
+    path = _find_file(dotted_path) if is_text else None
+    if path is None:
+        way_out = (
+            "of which no module's file is found; correct it, or make the module importable: start "
+            "in its folder, install its package, or set PYTHONPATH"
+            if is_text
+            else "which is no text; give the name of its module, a dot, and its own name"
+        )
+        raise UserError(
+            "function_version takes the dotted path of a function in a file, such as "
+            f"'my_trainer.run_fn', got {show(dotted_path)}, {way_out}."
+        )
+    name = dotted_path.rpartition(".")[2]
+    known = _list_names(path)
+    if known is not None and name not in known:
+        raise UserError(
+            f"{str(path)!r} defines no {name!r}, which {dotted_path!r} names; define it there or "
+            f"correct the path. {suggest(name, known).replace('did', 'Did', 1)}".rstrip()
+        )
+    return _hash(path)
+
+
+def source_version(dotted_path: str) -> str:
+    """The same for a path that an option names; zeros without a file, as whoever loads it tells."""
+    path = _find_file(dotted_path)
+    return "0" * 16 if path is None else _hash(path)
 
 
 def images_version(images: str) -> str:
@@ -27,4 +60,30 @@ def images_version(images: str) -> str:
     if not images.startswith(files.CODE_PREFIXES):
         return ""
     module, function = [*images.split(":"), ""][1:3]
-    return function_version(f"{module}.{function}")
+    return source_version(f"{module}.{function}")
+
+
+def _hash(path: pathlib.Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def _find_file(dotted_path: str) -> pathlib.Path | None:
+    try:
+        spec = find_module(dotted_path.rpartition(".")[0])
+    except (ImportError, ValueError):
+        return None
+    return pathlib.Path(spec.origin) if spec and spec.has_location and spec.origin else None
+
+
+def _list_names(path: pathlib.Path) -> Set[str] | None:
+    """The names that a module defines; None if only importing it tells."""
+    if path.suffix != ".py":
+        return None
+    try:
+        source = importlib.util.decode_source(path.read_bytes())
+        table = symtable.symtable(source, str(path), "exec")
+    except (SyntaxError, ValueError) as error:
+        raise UserError(f"{str(path)!r} is not valid Python: {describe_error(error)}.") from error
+    found = (each for each in table.get_symbols() if each.is_assigned() or each.is_imported())
+    names = {each.get_name() for each in found}
+    return None if "__getattr__" in names or _STAR.search(source) else names

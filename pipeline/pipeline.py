@@ -25,7 +25,7 @@ from image_pipeline.components.code_version import code_version
 from image_pipeline.components.dataset import record
 from image_pipeline.components.evaluation.component import Evaluator
 from image_pipeline.components.evaluation.findings import check_slices
-from image_pipeline.components.function_version import function_version
+from image_pipeline.components.function_version import source_version
 from image_pipeline.components.inference.component import ImagePredictor
 from image_pipeline.components.ingest.component import ImageExampleGen
 from image_pipeline.components.models.names import IMAGENET, is_dotted, is_saved
@@ -203,9 +203,7 @@ def _version_of_training(config: PipelineConfig) -> str:
     weights = config.training.weights
     files = (saved, None if weights == IMAGENET else weights)
     contents = (content_version(each) for each in files if each)
-    return "-".join(
-        [code_version(*_USED_IN_TRAINING), *map(function_version, functions), *contents]
-    )
+    return "-".join([code_version(*_USED_IN_TRAINING), *map(source_version, functions), *contents])
 
 
 def _create_pusher(model: Channel, blessing: Channel, push_dir: str) -> Pusher:

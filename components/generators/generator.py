@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.function_version import function_version
+from image_pipeline.components.function_version import source_version
 from image_pipeline.components.generators.generator_items import encode_record
 from image_pipeline.components.generators.generator_worker import END, FAILED, WRONG, Failure
 from image_pipeline.components.images.bad_image import BadImage
@@ -90,7 +90,7 @@ class Generator:
     @property
     def version(self) -> str:
         """A hash of the function's module."""
-        return function_version(self.dotted_path)
+        return source_version(self.dotted_path)
 
     def list(self) -> Iterator[ImageRef]:
         """Lists the shards; see `items` for what they hold."""

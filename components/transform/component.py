@@ -12,7 +12,7 @@ from tfx.types import (
 )
 
 from image_pipeline.components.code_version import code_version
-from image_pipeline.components.function_version import function_version
+from image_pipeline.components.function_version import source_version
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.views.options import ViewOptions
@@ -82,7 +82,7 @@ class ImageTransform(base_beam_component.BaseBeamComponent):
                 examples=examples,
                 view=view.model_dump_json(),
                 options=options.model_dump_json(),
-                code_version=f"{version}-{function_version(options.preprocessing_fn)}",
+                code_version=f"{version}-{source_version(options.preprocessing_fn)}",
                 transform_graph=channel_utils.as_channel([standard_artifacts.TransformGraph()]),
                 cache_dir=cache_dir,
             )

@@ -12,7 +12,7 @@ from image_pipeline.components.dataset.record import Column, label_column
 from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.feeding.analysis import read_content
-from image_pipeline.components.function_version import function_version
+from image_pipeline.components.function_version import source_version
 from image_pipeline.components.transform import span_cache
 from image_pipeline.components.transform.analysed_inputs import find_wanted
 from image_pipeline.components.transform.analysed_sets import Span, read_spans
@@ -145,7 +145,7 @@ def plan_graph(
         view=view,
         options=options,
         wanted=wanted,
-        function_version=function_version(options.preprocessing_fn),
+        function_version=source_version(options.preprocessing_fn),
         is_named_by_label=is_named_by_label(traced),
         first=tuple(first),
     )

@@ -1,0 +1,77 @@
+import posixpath
+
+import pytest
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.function_version import function_version, source_version
+
+pytestmark = pytest.mark.unit
+
+SOURCE = """
+raise ValueError("it is not imported")
+from elsewhere import build
+if build:
+    def run_fn(fn_args): ...
+class Steps: ...
+warm_up: int = 3
+"""
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(source):
+        (tmp_path / "my_trainer.py").write_text(source)
+        return str(tmp_path / "my_trainer.py")
+
+    return write
+
+
+@pytest.mark.parametrize("name", ["run_fn", "build", "Steps", "warm_up"])
+def test_whatever_the_file_names_has_its_version(write, name):
+    write(SOURCE)
+    before = function_version(f"my_trainer.{name}")
+    assert before == source_version(f"my_trainer.{name}")
+    write(SOURCE + "# edited\n")
+    assert function_version(f"my_trainer.{name}") != before
+
+
+def test_a_name_that_the_file_does_not_define_is_told(write):
+    path = write(SOURCE)
+    for missing, hint in (("run_fm", " Did you mean run_fn?"), ("fn_args", "")):
+        with pytest.raises(UserError) as raised:
+            function_version(f"my_trainer.{missing}")
+        assert str(raised.value) == (
+            f"{path!r} defines no {missing!r}, which 'my_trainer.{missing}' names; define it there "
+            f"or correct the path.{hint}"
+        )
+
+
+@pytest.mark.parametrize("source", ["from elsewhere import *", "def __getattr__(name): ..."])
+def test_names_that_only_the_import_tells_may_be_any(write, source):
+    write(source)
+    assert function_version("my_trainer.run_fn") == source_version("my_trainer.run_fn")
+
+
+def test_a_file_that_is_no_python_is_told(write):
+    path = write("def run_fn(:")
+    with pytest.raises(UserError, match=f"'{path}' is not valid Python: SyntaxError: "):
+        function_version("my_trainer.run_fn")
+
+
+@pytest.mark.parametrize("path", ["misspelt.run_fn", "no.such.module.run_fn", "run_fn", "sys.path"])
+def test_a_module_without_a_file_is_told(path):
+    with pytest.raises(UserError) as raised:
+        function_version(path)
+    assert str(raised.value) == (
+        "function_version takes the dotted path of a function in a file, such as "
+        f"'my_trainer.run_fn', got {path!r}, of which no module's file is found; correct it, or "
+        "make the module importable: start in its folder, install its package, or set PYTHONPATH."
+    )
+    assert source_version(path) == "0" * 16
+
+
+def test_a_function_itself_is_told():
+    with pytest.raises(UserError, match=r"got <function join at .*>, which is no text; give the"):
+        function_version(posixpath.join)
