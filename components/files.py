@@ -36,6 +36,13 @@ def is_local(path: str) -> bool:
     return "://" not in path
 
 
+def as_text(path: Any) -> Any:
+    """The text of a `pathlib.Path`, and of those in a list; what is neither stays as it is."""
+    if isinstance(path, list | tuple) and any(isinstance(each, os.PathLike) for each in path):
+        return [as_text(each) for each in path]
+    return os.fspath(path) if isinstance(path, os.PathLike) else path
+
+
 def join(folder: str, *names: str) -> str:
     """Joins a folder and names with a slash."""
     return "/".join([folder.rstrip("/"), *names])

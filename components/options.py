@@ -4,9 +4,17 @@ Options live beside the code that reads them, in modules that import neither Ten
 so that the command line can read a configuration without waiting for either.
 """
 
-from typing import Any
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import pydantic
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.messages import show, suggest
+
+_MOST_LINES = 20  # of a message
+_MOST_SHOWN = 200  # characters of a key
 
 
 class Options(pydantic.BaseModel):
@@ -19,6 +27,66 @@ class Options(pydantic.BaseModel):
         validate_default=True,
         allow_inf_nan=False,
     )
+
+
+Group = TypeVar("Group", bound=Options)
+
+
+def read_options(kind: type[Group], group: str, given: Group | Mapping[str, Any] | None) -> Group:
+    """The options of a group, as a person gives them in Python.
+
+    Args:
+      kind: the group's class.
+      group: its name in a configuration.
+      given: the options, some of them by their keys, or None for the defaults.
+
+    Raises:
+      UserError: naming the key, the value and what to do.
+    """
+    try:
+        values = dict(given or {}) if given is None or isinstance(given, Mapping) else given
+        return kind.model_validate(values)
+    except pydantic.ValidationError as error:
+        raise explain_invalid(error, kind, group) from error
+
+
+def explain_invalid(
+    error: pydantic.ValidationError, kind: type[Options], *within: str
+) -> UserError:
+    """All of pydantic's findings in words, for the whole tree or for a group in it.
+
+    Args:
+      error: the findings.
+      kind: the class of what was validated.
+      within: where it is in the tree.
+    """
+    found = error.errors()
+    lines = [_explain(each, kind, within) for each in found[:_MOST_LINES]]
+    if len(found) > _MOST_LINES:
+        lines.append(f"  and {len(found) - _MOST_LINES:,} more")
+    return UserError("\n".join(["The configuration is not valid:", *lines]))
+
+
+def _explain(error: Mapping[str, Any], kind: type[Options], within: Sequence[str]) -> str:
+    """One of pydantic's findings in words, as a line."""
+    location = ".".join(str(part)[:_MOST_SHOWN] for part in (*within, *error["loc"]))
+    if error["type"] != "extra_forbidden":
+        message = error["msg"].removeprefix("Value error, ")
+        if error["type"] == "value_error":
+            return f"  {location or 'config'}: {message}"
+        return f"  {location}: {message}, got {show(error['input'])}"
+    known = _known_keys(kind, error["loc"][:-1])
+    hint = suggest(str(error["loc"][-1]), known)
+    return f"  {location}: unknown key; {hint}known: {', '.join(known)}"
+
+
+def _known_keys(group: Any, location: Sequence[str | int]) -> list[str]:
+    """The keys that exist at a place in the tree of a group."""
+    for part in location:
+        kind = group.model_fields[part].annotation
+        # Of a group that may be left out, such as `MaskOptions | None`, the group.
+        group = next((each for each in typing.get_args(kind) if each is not type(None)), kind)
+    return list(group.model_fields)
 
 
 def leave_out_unset(dumped: dict[str, Any], options: Options, names: tuple[str, ...]) -> dict:

@@ -10,11 +10,11 @@ import contextlib
 import functools
 import inspect
 import logging
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from image_pipeline.components.errors import UserError, explain_shortage
+from image_pipeline.components.files import as_text
 from image_pipeline.components.messages import show
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.config import PipelineConfig, read_group
@@ -44,8 +44,8 @@ def _explained(function: Function) -> Function:
     def explained(*arguments: Any, **options: Any) -> Any:
         try:
             with _unlogged(), guard_imports():
-                positional = [_as_text(value) for value in arguments]
-                named = {name: _as_text(value) for name, value in options.items()}
+                positional = [as_text(value) for value in arguments]
+                named = {name: as_text(value) for name, value in options.items()}
                 given = [*zip(parameters, positional, strict=False), *named.items()]
                 for name, value in given:
                     if name in texts and not _is_text(value, texts[name]):
@@ -69,12 +69,6 @@ def _is_text(value: Any, kind: Any) -> bool:
     if kind == _TEXTS[-1] and isinstance(value, Sequence):
         return all(isinstance(each, str) for each in value)
     return isinstance(value, kind)
-
-
-def _as_text(value: Any) -> Any:
-    if isinstance(value, list | tuple) and any(isinstance(each, os.PathLike) for each in value):
-        return [_as_text(each) for each in value]
-    return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
 @contextlib.contextmanager

@@ -1,6 +1,5 @@
 """The configuration: every component's options in one tree, read from YAML and the command line."""
 
-import typing
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,10 +12,10 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.inference.options import InferenceOptions
 from image_pipeline.components.labels.kinds import BOXES, CLASSES, MASKS
 from image_pipeline.components.meaning.options import IngestOptions, SpanOptions
-from image_pipeline.components.messages import show, suggest
+from image_pipeline.components.messages import show
 from image_pipeline.components.models.names import Head, refuse_model
 from image_pipeline.components.models.options import TrainingOptions
-from image_pipeline.components.options import Options
+from image_pipeline.components.options import Options, explain_invalid, read_options
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.components.tasks.refusals import check_training, refuse_pixels
 from image_pipeline.components.transform.options import TransformOptions
@@ -24,9 +23,6 @@ from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.kubeflow.options import KubeflowOptions
 from image_pipeline.run.dataflow_options import DataflowOptions
 from image_pipeline.yaml_text import MOST_CHARACTERS, parse_yaml
-
-_MOST_LINES = 20  # of a message
-_MOST_SHOWN = 200  # characters of a key
 
 
 class PipelineConfig(Options):
@@ -143,7 +139,7 @@ def load_config(path: str | None, overrides: Sequence[str] = ()) -> PipelineConf
     try:
         return PipelineConfig.model_validate(values)
     except pydantic.ValidationError as error:
-        raise _explain_all(error) from error
+        raise explain_invalid(error, PipelineConfig) from error
 
 
 def read_group(
@@ -166,19 +162,8 @@ def read_group(
     """
     base = load_config(config) if config is None or isinstance(config, str) else config
     values = getattr(base, group).model_dump() | dict(options or {})
-    try:
-        return PipelineConfig.model_fields[group].annotation.model_validate(values)  # type: ignore[union-attr]
-    except pydantic.ValidationError as error:
-        raise _explain_all(error, group) from error
-
-
-def _explain_all(error: pydantic.ValidationError, *within: str) -> UserError:
-    """All of pydantic's findings in words, for the whole tree or for a group in it."""
-    found = error.errors()
-    lines = [_explain({**each, "loc": (*within, *each["loc"])}) for each in found[:_MOST_LINES]]
-    if len(found) > _MOST_LINES:
-        lines.append(f"  and {len(found) - _MOST_LINES:,} more")
-    return UserError("\n".join(["The configuration is not valid:", *lines]))
+    kind: Any = PipelineConfig.model_fields[group].annotation
+    return read_options(kind, group, values)
 
 
 def _read_yaml(path: str) -> dict:
@@ -224,26 +209,3 @@ def _override(values: dict, override: str) -> None:
             f"--set {override}: {text!r} is not valid YAML; text with brackets, colons or the like "
             f"is quoted twice: --set '{path}=\"…\"'."
         ) from error
-
-
-def _explain(error: Mapping[str, Any]) -> str:
-    """One of pydantic's findings in words, as a line."""
-    location = ".".join(str(part)[:_MOST_SHOWN] for part in error["loc"])
-    if error["type"] != "extra_forbidden":
-        message = error["msg"].removeprefix("Value error, ")
-        if error["type"] == "value_error":
-            return f"  {location or 'config'}: {message}"
-        return f"  {location}: {message}, got {show(error['input'])}"
-    known = _known_keys(error["loc"][:-1])
-    hint = suggest(str(error["loc"][-1]), known)
-    return f"  {location}: unknown key; {hint}known: {', '.join(known)}"
-
-
-def _known_keys(location: Sequence[str | int]) -> list[str]:
-    """The keys that exist at a place in the tree."""
-    group: Any = PipelineConfig
-    for part in location:
-        kind = group.model_fields[part].annotation
-        # Of a group that may be left out, such as `MaskOptions | None`, the group.
-        group = next((each for each in typing.get_args(kind) if each is not type(None)), kind)
-    return list(group.model_fields)

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+from collections.abc import Mapping
 from typing import Any
 
 from tfx.components.example_gen import utils
@@ -25,6 +27,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.meaning.listing import list_images, offer, take
 from image_pipeline.components.meaning.options import IngestOptions
+from image_pipeline.components.options import read_options
 from image_pipeline.components.sources.span_pattern import LATEST, SpanFolder, choose_span, has_span
 
 # Names the images' folder or pattern and the options: `span_resolver` mixes spans of one name only.
@@ -180,18 +183,18 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
 
     def __init__(
         self,
-        images_dir: str | data_types.RuntimeParameter,
-        options: IngestOptions | None = None,
+        images_dir: str | os.PathLike[str] | data_types.RuntimeParameter,
+        options: IngestOptions | Mapping[str, Any] | None = None,
         fingerprint: str | data_types.RuntimeParameter = "",
         span: str | data_types.RuntimeParameter = LATEST,
-        work_root: str = "",
-        data_root: str = "",
+        work_root: str | os.PathLike[str] = "",
+        data_root: str | os.PathLike[str] = "",
     ):
         """Declares the component.
 
         Args:
           images_dir: the folder of images, or its URI; or a pattern of spans (`span_pattern`).
-          options: of ingest; None for its defaults.
+          options: of ingest, or some of them by their keys; None for its defaults.
           fingerprint: of the images (`sources.folder.fingerprint_refs`). TFX reuses the outputs of
             an earlier run with the same parameters, so a changed folder must change one of them. If
             it is empty, each run lists the folder and computes it: before TFX looks for such
@@ -201,15 +204,18 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
             another run or on another machine; empty for beside the outputs.
           data_root: the folder of data sets, where engines copy the outputs' folders to and from
             their machines: these then hold a pointer only. Empty for in the outputs' folders.
+
+        Raises:
+          UserError: if an option is unknown or wrong.
         """
         super().__init__(
             ImageExampleGenSpec(
-                images_dir=images_dir,
-                options=(options or IngestOptions()).to_json(),
+                images_dir=files.as_text(images_dir),
+                options=read_options(IngestOptions, "ingest", options).to_json(),
                 fingerprint=fingerprint,
                 span=span,
-                work_root=work_root,
-                data_root=data_root,
+                work_root=files.as_text(work_root),
+                data_root=files.as_text(data_root),
                 code_version=code_version("images", "ingest", "meaning", *SOURCES),
                 examples=channel_utils.as_channel([standard_artifacts.Examples()]),
             )

@@ -1,5 +1,7 @@
 """ImageTransform: the analysis's TFX contract. No logic."""
 
+import os
+from collections.abc import Mapping
 from typing import Any
 
 from tfx.dsl.components.base import base_beam_component, base_beam_executor, executor_spec
@@ -11,8 +13,10 @@ from tfx.types import (
     standard_artifacts,
 )
 
+from image_pipeline.components import files
 from image_pipeline.components.code_version import code_version
 from image_pipeline.components.function_version import source_version
+from image_pipeline.components.options import read_options
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.views.options import ViewOptions
@@ -59,31 +63,34 @@ class ImageTransform(base_beam_component.BaseBeamComponent):
     def __init__(
         self,
         examples: channel.BaseChannel,
-        view: ViewOptions,
-        options: TransformOptions | None = None,
-        cache_dir: str | None = None,
+        view: ViewOptions | Mapping[str, Any],
+        options: TransformOptions | Mapping[str, Any] | None = None,
+        cache_dir: str | os.PathLike[str] | None = None,
     ):
         """Declares the component.
 
         Args:
           examples: ImageExampleGen's output; all its artifacts are analysed together.
-          view: the model's input.
-          options: of the analysis; None for its defaults.
+          view: the model's input, or what of it is not the default, by its keys.
+          options: of the analysis, likewise; None for its defaults.
           cache_dir: a folder or URI, the same for all runs, where the findings for each data set
             are kept, so that later runs read only new ones. For one run at a time. None keeps
             nothing. It is not an artifact that a Resolver passes on: every run would then have
             another input, and TFX would never reuse the transform graph, nor the model after it.
             The result is the same with and without it, so lineage loses nothing.
+
+        Raises:
+          UserError: if an option is unknown or wrong.
         """
         version = code_version("feeding", "order", "transform")
-        options = options or TransformOptions()
+        chosen = read_options(TransformOptions, "transform", options)
         super().__init__(
             ImageTransformSpec(
                 examples=examples,
-                view=view.model_dump_json(),
-                options=options.model_dump_json(),
-                code_version=f"{version}-{source_version(options.preprocessing_fn)}",
+                view=read_options(ViewOptions, "view", view).model_dump_json(),
+                options=chosen.model_dump_json(),
+                code_version=f"{version}-{source_version(chosen.preprocessing_fn)}",
                 transform_graph=channel_utils.as_channel([standard_artifacts.TransformGraph()]),
-                cache_dir=cache_dir,
+                cache_dir=files.as_text(cache_dir),
             )
         )

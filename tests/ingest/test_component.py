@@ -36,6 +36,34 @@ def execute(tmp_path, monkeypatch):
     return do
 
 
+def test_paths_and_mappings_are_taken_as_the_functions_take_them(tmp_path):
+    gen = ImageExampleGen(
+        tmp_path / "photos",
+        {"stratify": True, "prepare": {"encoding": "png"}},
+        work_root=tmp_path / "work",
+        data_root=tmp_path / "data",
+    )
+    options = IngestOptions(stratify=True, prepare={"encoding": "png"})
+    named = (str(tmp_path / name) for name in ("work", "data"))
+    same = ImageExampleGen(str(tmp_path / "photos"), options, "", "latest", *named)
+    assert gen.exec_properties == same.exec_properties
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"stratfy": True}, r"ingest\.stratfy: unknown key; did you mean stratify\? known: "),
+        ({"prepare": {"encode": "png"}}, r"ingest\.prepare\.encode: unknown key; did you mean enc"),
+        ({"shards": -1}, r"ingest\.shards: .* greater than 0, got -1"),
+        ("stratify", r"ingest: Input should be a valid dictionary .*, got 'stratify'"),
+    ],
+    ids=str,
+)
+def test_a_wrong_option_is_told_by_its_name(options, message):
+    with pytest.raises(UserError, match=message):
+        ImageExampleGen("photos", options)
+
+
 @pytest.fixture
 def photos(tmp_path):
     for name in ("7/v1", "7/v2", "8/v1"):

@@ -3,6 +3,7 @@
 import pytest
 from tfx.types import channel_utils, standard_artifacts
 
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.transform import component
 from image_pipeline.components.transform.component import ImageTransform, ImageTransformExecutor
 from image_pipeline.components.transform.options import TransformOptions
@@ -25,6 +26,18 @@ def _transform(**arguments):
 def test_the_cache_is_optional():
     assert _transform().exec_properties["cache_dir"] is None
     assert _transform(cache_dir="gs://b/c").exec_properties["cache_dir"] == "gs://b/c"
+
+
+def test_options_may_be_mappings_and_the_cache_a_path(tmp_path):
+    examples = channel_utils.as_channel([standard_artifacts.Examples()])
+    given = ImageTransform(examples, {"height_px": 32}, {"columns": ["image/height"]}, tmp_path)
+    options = TransformOptions(columns=("image/height",))
+    same = ImageTransform(examples, ViewOptions(height_px=32), options, str(tmp_path))
+    assert given.exec_properties == same.exec_properties
+    with pytest.raises(UserError, match=r"view\.hight_px: unknown key; did you mean height_px\?"):
+        ImageTransform(examples, {"hight_px": 32})
+    with pytest.raises(UserError, match=r"transform\.batch: unknown key; did you mean batch_size"):
+        ImageTransform(examples, {}, {"batch": 3})
 
 
 @pytest.mark.parametrize("cache", [{}, {"cache_dir": "kept"}], ids=["no cache", "cache"])
