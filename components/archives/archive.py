@@ -59,13 +59,13 @@ def find_files(pattern: str) -> list[tuple[str, int]]:
     """
     found = find_matching(pattern)
     if not found:
-        raise UserError(f"There is no archive {pattern!r}; check --images.")
+        raise UserError(f"There is no archive {pattern!r}; give one that exists.")
     dated = []
     for path in found:
         try:
             dated.append((path, files.stat_file(path)[1]))
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise UserError(f"There is no archive {path!r}; check --images.") from error
+            raise UserError(f"There is no archive {path!r}; give one that exists.") from error
     return dated
 
 

@@ -57,7 +57,7 @@ def list_members(path: str, modified_ns: int) -> Iterator[ImageRef]:
             for ref in list_(file, path):
                 yield dataclasses.replace(ref, modified_ns=modified_ns)
     except FileNotFoundError as error:
-        raise UserError(f"There is no archive {path!r}; check --images.") from error
+        raise UserError(f"There is no archive {path!r}; give one that exists.") from error
     except _UNREADABLE as error:
         raise UserError(
             f"The archive {path!r} cannot be read ({error}); make it again, or unpack what can be "

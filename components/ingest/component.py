@@ -25,7 +25,7 @@ from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.dataset.pointer import make_pointer, write_pointer
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.run import run_ingest
-from image_pipeline.components.meaning.listing import list_images, offer, take
+from image_pipeline.components.meaning.listing import check_listing, list_images, offer, take
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.options import read_options
 from image_pipeline.components.sources.span_pattern import LATEST, SpanFolder, choose_span, has_span
@@ -75,7 +75,7 @@ def _identify_images(exec_properties: dict[str, Any]) -> dict[str, Any]:
         return exec_properties
     folder = _find_folder(exec_properties)
     options = IngestOptions.model_validate_json(exec_properties["options"])
-    listing = list_images(folder.path, options)
+    listing = check_listing(list_images(folder.path, options))
     offer(listing, options)
     found = {"fingerprint": listing.fingerprint}
     if has_span(exec_properties["images_dir"]):

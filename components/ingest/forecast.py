@@ -177,7 +177,9 @@ def forecast_files(
     """
     census = take_census(refs, options, sample_size, seed)
     if not census.strata:
-        raise UserError(f"The images folder {source.root!r} holds no files; check --images.")
+        raise UserError(
+            f"The images folder {source.root!r} holds no files; give a folder that holds images."
+        )
     census.scale(each_stands_for)
     sample = draw_sample(census, sample_size)
     if options.prepare.depth.must_be_found:  # Of the sample, which is near enough for sizes.

@@ -166,7 +166,7 @@ def check_share_of_bad(
     found, bad = sum(chunk.found for chunk in chunks), sum(chunk.bad for chunk in chunks)
     judged = found - sum(chunk.skipped for chunk in chunks)
     if not found:
-        raise UserError("The images folder holds no files; check --images.")
+        raise UserError("The images folder holds no files; give a folder that holds images.")
     if bad < judged and bad <= options.max_bad_fraction * judged:
         return
     reasons: dict[str, list[str]] = collections.defaultdict(list)

@@ -8,6 +8,8 @@ import collections
 import dataclasses
 from collections.abc import Iterator
 
+from image_pipeline.components.archives.archive import ARCHIVE
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.function_version import images_version
 from image_pipeline.components.generators.generator import SHARDS_AT_ONCE
 from image_pipeline.components.labels.class_names import check_classes, find_slips
@@ -16,7 +18,11 @@ from image_pipeline.components.labels.tag_cells import find_joined
 from image_pipeline.components.meaning.bits import find_lost_bits, find_windowless
 from image_pipeline.components.meaning.counted_folders import Tally
 from image_pipeline.components.meaning.layout import understand
-from image_pipeline.components.meaning.open_source import open_complete, open_source
+from image_pipeline.components.meaning.open_source import (
+    no_usable_row,
+    open_complete,
+    open_source,
+)
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.meaning.path_patterns import leave_out_rare, names_of
 from image_pipeline.components.sources.folder import OUTSIDE
@@ -139,6 +145,30 @@ def list_images(images: str, options: IngestOptions) -> Listing:
                     noticed(lost)
     listing.options = listing.options.say_understood(said.understood)
     listing.noticed = tuple(said.noticed)
+    return listing
+
+
+def check_listing(listing: Listing) -> Listing:
+    """Checks that there is something to ingest, which a generator does not tell before it runs.
+
+    Raises:
+      UserError: if the folder is empty, or nothing of an archive or a table can be used.
+    """
+    images_dir, kind = listing.images, listing.kind
+    if not kind.lists_images:
+        return listing
+    if not listing.found:
+        raise UserError(
+            f"The images folder {images_dir!r} holds no files; give a folder that holds images."
+        )
+    if kind is ARCHIVE and not listing.usable:
+        raise UserError(
+            f"None of {listing.found:,} members of {images_dir!r} can be read; the first that says "
+            f"why: {listing.first_problem or 'it is no file'}."
+        )
+    if kind.has_rows and not listing.usable:
+        outside = listing.paths_outside if listing.outside == listing.found else ()
+        raise no_usable_row(images_dir, listing.found, listing.first_problem, outside)
     return listing
 
 

@@ -153,7 +153,7 @@ def list_images(
 
 def _explain_no_folder(path: str) -> str:
     if not os.path.exists(path):
-        return "does not exist; check --images."
+        return "does not exist; give one that exists."
     if path.lower().endswith(_PACKED):
         return (
             f"is an archive that can only be read from its beginning; unpack it (tar -xf {path}) "

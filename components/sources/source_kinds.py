@@ -278,7 +278,7 @@ def list_tables(images: str) -> Files:
         why = f"{images!r} is {kind.name}, but what lists its files cannot be read"
         raise UserError(f"{why} ({describe_error(error)}); make it again.") from error
     if not found:
-        raise UserError(f"There is no table {images!r}; check --images.")
+        raise UserError(f"There is no table {images!r}; give one that exists.")
     is_said = len({split for _, split in found if split is not None}) > 1
     return found if is_said else [(path, None) for path, _ in found]
 
@@ -303,14 +303,14 @@ def read_rows(
     path = path.removeprefix(kind.prefix)
     is_there = files.is_local(path) and os.path.exists(path) and kind.in_folder is None
     if is_there and (is_folder(path) or not (os.path.isfile(path) or os.path.isdir(path))):
-        raise UserError(f"The table {path!r} is no regular file; check --images.")
+        raise UserError(f"The table {path!r} is no regular file; give one that is.")
     try:
         assert kind.rows is not None
         yield from kind.rows(path, columns, *[pixel_shape] * kind.takes_shape)
     except TableError as error:
         raise UserError(f"{path}:{error.line}: {error.problem}") from error
     except FileNotFoundError as error:
-        raise UserError(f"The table {path!r} does not exist; check --images.") from error
+        raise UserError(f"The table {path!r} does not exist; give one that exists.") from error
     except (pa.ArrowException, OSError, UnicodeError) as error:
         why = " ".join(str(error).split())  # Arrow says it in several lines.
         raise UserError(f"The table {path!r} cannot be read: {why}") from error

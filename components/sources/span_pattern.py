@@ -82,7 +82,7 @@ def pick_span(folders: Sequence[SpanFolder], pattern: str, span: str = LATEST) -
     nearest = sorted(folders, key=lambda folder: abs(folder.span - number))[:3]
     raise UserError(
         f"There is no span {span} of {pattern!r}; the nearest of {len(folders):,} are "
-        f"{', '.join(folder.path for folder in sorted(nearest))}; check --span."
+        f"{', '.join(folder.path for folder in sorted(nearest))}; give the number of one."
     )
 
 
@@ -99,7 +99,7 @@ def read_span(text: str) -> int:
     except ValueError as error:
         raise UserError(
             f"A span is a number, a date such as 2026-01-31 or {LATEST!r}, got {text!r}; "
-            "check --span."
+            "give one of these."
         ) from error
 
 
@@ -116,7 +116,7 @@ def list_spans(pattern: str) -> list[SpanFolder]:
     _check_pattern(pattern)
     matches = match_spans(pattern, _list_folders(pattern))
     if not matches:
-        raise UserError(f"No folder matches the pattern {pattern!r}; check --images.")
+        raise UserError(f"No folder matches the pattern {pattern!r}; give one that matches.")
     return matches
 
 
@@ -150,13 +150,13 @@ def _check_pattern(pattern: str) -> None:
     if (counts["SPAN"], *dates) not in [(1, 0, 0, 0), (0, 1, 1, 1)] or counts["VERSION"] > 1:
         raise UserError(
             "A pattern of spans has either {SPAN} or all of {YYYY}, {MM} and {DD}, and perhaps "
-            f"{{VERSION}}, each once, got {pattern!r}; check --images."
+            f"{{VERSION}}, each once, got {pattern!r}; correct the pattern."
         )
     for name, width in _TOKEN.findall(pattern):
         if width and (name in _DIGITS or not re.fullmatch(r"[1-9]\d?", width)):
             raise UserError(
                 f"{{SPAN:4}} and {{VERSION:4}} mean four digits, got {name}:{width} in "
-                f"{pattern!r}; check --images."
+                f"{pattern!r}; correct the pattern."
             )
 
 

@@ -5,12 +5,10 @@ import tempfile
 from collections.abc import Sequence
 
 from image_pipeline.components import files
-from image_pipeline.components.archives.archive import ARCHIVE
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.labels.kinds import CLASSES, VALUES
 from image_pipeline.components.meaning.complete_options import check_splits
-from image_pipeline.components.meaning.listing import Listing, list_images
-from image_pipeline.components.meaning.open_source import no_usable_row
+from image_pipeline.components.meaning.listing import Listing, check_listing, list_images
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.run.engine import make_paths_absolute
 
@@ -22,24 +20,6 @@ def survey_images(images_dir: str, options: IngestOptions) -> Listing:
       UserError: if the folder is missing or empty, or holds masks, or no row can be used.
     """
     return check_listing(list_images(images_dir, options))
-
-
-def check_listing(listing: Listing) -> Listing:
-    """Checks that there is something to ingest; raises as `survey_images`."""
-    images_dir, kind = listing.images, listing.kind
-    if not kind.lists_images:
-        return listing
-    if not listing.found:
-        raise UserError(f"The images folder {images_dir!r} holds no files; check --images.")
-    if kind is ARCHIVE and not listing.usable:
-        raise UserError(
-            f"None of {listing.found:,} members of {images_dir!r} can be read; the first that says "
-            f"why: {listing.first_problem or 'it is no file'}."
-        )
-    if kind.has_rows and not listing.usable:
-        outside = listing.paths_outside if listing.outside == listing.found else ()
-        raise no_usable_row(images_dir, listing.found, listing.first_problem, outside)
-    return listing
 
 
 def check_ingest(

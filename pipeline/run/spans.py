@@ -5,7 +5,12 @@ import dataclasses
 from typing import Literal
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.meaning.listing import Listing, list_images, offer
+from image_pipeline.components.meaning.listing import (
+    Listing,
+    check_listing,
+    list_images,
+    offer,
+)
 from image_pipeline.components.sources.span_pattern import (
     LATEST,
     SpanFolder,
@@ -13,7 +18,6 @@ from image_pipeline.components.sources.span_pattern import (
     list_spans,
     pick_span,
 )
-from image_pipeline.run.preflight import check_listing
 
 
 @dataclasses.dataclass(frozen=True)

@@ -125,7 +125,7 @@ def test_braces_name_archives(tmp_path):
     ]
     both = Archive(f"{tmp_path}/s-{{000,002}}.tar").list()
     assert [ref.path for ref in both] == ["x/0.jpg", "x/2.jpg"]
-    with pytest.raises(UserError, match=r"There is no archive .*s-003.tar'; check --images"):
+    with pytest.raises(UserError, match=r"There is no archive .*s-003.tar'; give one that exists"):
         list(Archive(f"{tmp_path}/s-{{001..003}}.tar").list())
 
 

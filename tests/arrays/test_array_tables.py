@@ -194,7 +194,7 @@ def test_objects_are_never_unpickled(tmp_path):
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_file_that_is_none_or_is_cut(tmp_path, name):
-    with pytest.raises(UserError, match="does not exist; check --images"):
+    with pytest.raises(UserError, match="does not exist; give one that exists"):
         list_refs(tmp_path / name)
     path = WRITERS[name](tmp_path / name, {"X": IMAGES})
     if path.is_file():

@@ -73,6 +73,7 @@ def photos(tmp_path):
 
 def test_a_fingerprint_sees_behind_links_that_are_followed(tmp_path):
     (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "0.png").touch()
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "cat").symlink_to(tmp_path / "elsewhere")
 
@@ -84,6 +85,21 @@ def test_a_fingerprint_sees_behind_links_that_are_followed(tmp_path):
     before = identify(True), identify(False)
     (tmp_path / "elsewhere" / "1.png").touch()
     assert identify(True) != before[0] and identify(False) == before[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("empty", "The images folder '{}' holds no files; give a folder that holds images."),
+        ("none.csv", "None of 1 rows of '{}' can be used; none.csv:2: the column 'path' is empty"),
+    ],
+)
+def test_nothing_to_ingest_is_told_before_beam_starts(tmp_path, name, message):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "none.csv").write_text("path,label\n,cat\n")
+    gen = ImageExampleGen(tmp_path / name)
+    with pytest.raises(UserError, match=message.format(tmp_path / name)):
+        component.ImageExampleGenDriver(None).identify(gen.exec_properties)
 
 
 def test_a_folder_is_ingested_as_span_0_as_tfx_has_it(execute, photos):

@@ -41,7 +41,7 @@ def test_archives_are_read_where_they_are(places, store, tmp_path, scheme, kind)
 
 def test_an_archive_that_is_not_there_is_told():
     for name in ("none.tar", "non*.tar"):
-        with pytest.raises(UserError, match=r"There is no archive 'gs://bucket/non.*check --im"):
+        with pytest.raises(UserError, match=r"There is no archive 'gs://bucket/non.*; give one"):
             ingest(f"gs://bucket/{name}", "unused")
 
 

@@ -74,8 +74,11 @@ def images(tmp_path_factory):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--images", "{tmp}/none", "--output", "{tmp}/o"], "does not exist; check --images"),
-        (["--images", "{tmp}/empty", "--output", "{tmp}/o"], "holds no files; check --images"),
+        (["--images", "{tmp}/none", "--output", "{tmp}/o"], "does not exist; give one that exists"),
+        (
+            ["--images", "{tmp}/empty", "--output", "{tmp}/o"],
+            "holds no files; give a folder that holds images",
+        ),
         (["--images", "{tmp}/one", "--output", "{tmp}/o"], "only the class 'cat', but training"),
         (["--images", "{images}", "--output", "{tmp}/file/o"], "Cannot write to the output folder"),
         (["--images", "{images}", "--output", "{images}/o"], "the next run would read it"),

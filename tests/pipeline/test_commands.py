@@ -233,7 +233,7 @@ def test_plan_forecasts_a_cluster(folder):
 
 
 def test_plan_of_no_folder_is_explained(tmp_path):
-    assert "does not exist; check --images" in call("plan", "--images", tmp_path / "none")[1]
+    assert "does not exist; give one that exists" in call("plan", "--images", tmp_path / "none")[1]
 
 
 def test_a_small_disk_is_a_warning(folder):

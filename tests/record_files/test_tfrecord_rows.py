@@ -261,7 +261,7 @@ def test_other_files_are_refused(tmp_path):
     (tmp_path / "a.tfrecord").write_bytes(b"no record at all, but a text " * 99)
     with pytest.raises(UserError, match=r"no row that can be read .*:1: its length field"):
         _open(tmp_path / "a.tfrecord")
-    with pytest.raises(UserError, match="does not exist; check --images"):
+    with pytest.raises(UserError, match="does not exist; give one that exists"):
         _open(tmp_path / "b.tfrecord")
 
 

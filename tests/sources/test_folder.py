@@ -104,7 +104,7 @@ def test_a_pipe_is_listed_as_no_file(tmp_path):
 
 
 def test_a_missing_folder_is_the_users_error(tmp_path):
-    with pytest.raises(UserError, match=r"nowhere' does not exist; check --images"):
+    with pytest.raises(UserError, match=r"nowhere' does not exist; give one that exists"):
         list(list_images(str(tmp_path / "nowhere")))
     _touch(tmp_path, "file")
     with pytest.raises(UserError, match="is not a folder but a file; give a folder as --images"):

@@ -98,7 +98,7 @@ def test_only_folders_are_spans_and_a_slash_at_the_end_changes_nothing(tmp_path)
     assert list_spans(f"{tmp_path}/day-{{SPAN}}") == expected
     assert list_spans(f"{tmp_path}/day-{{SPAN}}/") == expected
     assert [each.span for each in list_spans(f"{tmp_path}/[x]-{{SPAN}}")] == [1]
-    with pytest.raises(UserError, match=r"No folder matches the pattern '.*week-{SPAN}'; check"):
+    with pytest.raises(UserError, match=r"No folder matches the pattern '.*week-{SPAN}'; give"):
         list_spans(f"{tmp_path}/week-{{SPAN}}")
 
 
@@ -143,7 +143,7 @@ def test_the_latest_is_chosen_or_the_one_that_is_named(tmp_path):
     with pytest.raises(UserError, match=r"no span 2026-01-29 of .*nearest of 2 are .*-30, .*-31;"):
         choose_span(pattern, "2026-01-29")
     with pytest.raises(
-        UserError, match=r"A span is a number, a date .* got 'newest'; check --span"
+        UserError, match=r"A span is a number, a date .* got 'newest'; give one of these"
     ):
         choose_span(pattern, "newest")
 

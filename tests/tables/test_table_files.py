@@ -76,7 +76,7 @@ def test_patterns_name_several_tables(tmp_path):
     assert names("a-{000..002}.csv") == ["a-000.csv", "a-001.csv", "a-002.csv"]
     assert names("{b,a}-000.csv") == ["a-000.csv", "b-000.csv"]
     assert names("a-{9..11}.csv") == ["a-10.csv", "a-11.csv", "a-9.csv"]
-    with pytest.raises(UserError, match=r"There is no table '.*/z-\*.csv'; check --images"):
+    with pytest.raises(UserError, match=r"There is no table '.*/z-\*.csv'; give one that exists"):
         list_tables(f"{tmp_path}/z-*.csv")
     assert _folder_of(f"{tmp_path}/a-*.csv") == str(tmp_path)
     assert _folder_of(f"{tmp_path}/*/a.csv") == str(tmp_path)

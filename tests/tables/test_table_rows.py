@@ -108,7 +108,7 @@ def test_what_cannot_be_read_names_the_line(tmp_path, name, content, message):
 
 
 def test_a_missing_table_is_the_users_error(tmp_path):
-    with pytest.raises(UserError, match="does not exist; check --images"):
+    with pytest.raises(UserError, match="does not exist; give one that exists"):
         list(read_rows(str(tmp_path / "x.csv")))
 
 

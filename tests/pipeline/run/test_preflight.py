@@ -27,7 +27,7 @@ def test_one_more_file_is_another_fingerprint(tmp_path):
 
 
 def test_an_empty_folder_is_the_users_error(tmp_path):
-    with pytest.raises(UserError, match=r"holds no files; check --images"):
+    with pytest.raises(UserError, match=r"holds no files; give a folder that holds images"):
         survey_images(str(tmp_path), IngestOptions())
 
 
