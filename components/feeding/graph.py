@@ -165,9 +165,10 @@ class TransformGraph(tf.Module):
             }
             return self({**blank, contract.LABEL_INPUT: names})[1]
 
+        find = look_up.get_concrete_function()  # Called itself, it warns of retracing.
         names = [label.encode() for label in labels]
         parts = [names[n : n + _NAMES_AT_ONCE] for n in range(0, len(names), _NAMES_AT_ONCE)]
-        return [int(i) for part in parts for i in look_up(tf.constant(part, tf.string)).numpy()]
+        return [int(i) for part in parts for i in find(tf.constant(part, tf.string)).numpy()]
 
     def compile_pixels(self) -> Callable[[tf.Tensor], tf.Tensor] | None:
         """`transform_images`, compiled by XLA; None where that gives other bits."""

@@ -10,7 +10,7 @@ from image_pipeline.components import contract
 from image_pipeline.components.dataset.manifest import seal
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.analysis import CHECKSUMS
-from image_pipeline.components.feeding.graph import read_class_names
+from image_pipeline.components.feeding.graph import TransformGraph, read_class_names
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.transform.options import TransformOptions
@@ -78,6 +78,13 @@ def test_training_on_some_of_the_analysed_data_sets_is_told(folder, tmp_path, ca
         "the folders of all of fn_args.train_files."
     ]
     assert read("eval", "own") == read("train", "own", "same") == read("train", "fewer") == []
+
+
+def test_many_graphs_in_a_process_are_no_matter_to_tensorflow(folder, caplog):
+    for _ in range(6):
+        graph = TransformGraph(str(folder / "graph"))
+        assert graph.find_ids(["dog", "cat", "hen"]) == [1, 0, -1]
+    assert "retracing" not in caplog.text
 
 
 def read_labels(folder, data, graph="graph", view=VIEW, **feeding):
