@@ -12,14 +12,20 @@ import numpy as np
 from image_pipeline.components.dataset.index_file import scan_index
 from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.labels.kinds import find_kind
+from image_pipeline.components.labels.kinds import CLASSES, find_kind
 from image_pipeline.components.meaning.listing import Listing
+from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.config import PipelineConfig
+from image_pipeline.init.mirror import Mirrored, look_at_mirrored
 from image_pipeline.init.sizes import measure_sizes
 
 SMALL_PX = 64
 """Sides below it make an image small; JPEG's blocks are a large part of it, too."""
 _LOOKED_AT = 20  # images whose sizes tell whether they are small
+_LISTED = 5000  # of which some show whether a mirrored image is of another class
+# Moved images teach more only where a model has learned the images as they are: it takes so many,
+# seen so often.
+_MOVED_IMAGES, _MOVED_EPOCHS = 5_000, 20
 # Crops of at least such a share of the area, by how many images there are: of few images, a model
 # sees each so often that it learns more of the whole of them; 8 % is usual for ImageNet's million.
 _LEAST_AREAS = ((5_000, 0.5), (100_000, 0.25))
@@ -31,6 +37,7 @@ def choose_steps(
     shorter_px: int,
     *,
     images: int | None = None,
+    epochs: int = 1,
     is_sound: bool = False,
     mirrored: bool = True,
 ) -> tuple[list[str | dict[str, Any]], str]:
@@ -38,16 +45,18 @@ def choose_steps(
 
     Sounds have one, for crops and mirrors would change pitches and turn time around: black
     rectangles hide some pitches for some time (SpecAugment). Small images are only moved, by up to
-    an eighth of a side, as is usual for CIFAR: of a crop of 8 % of 32 x 32 pixels, 9 x 9 would be
-    left. Those with masks or boxes are cropped to 30 % of their area at least, since a smaller crop
-    leaves few of the objects. Others are cropped to half of it at least if there are fewer than
-    5,000, to a quarter of it below 100,000, and else to 8 %, as is usual for photos since
-    Inception. All images are also mirrored, unless this makes another class of one.
+    an eighth of a side, as is usual for CIFAR, and only 5,000 or more that are seen 20 times or
+    more: of a crop of 8 % of 32 x 32 pixels, 9 x 9 would be left. Those with masks or boxes are
+    cropped to 30 % of their area at least, since a smaller crop leaves few of the objects. Others
+    are cropped to half of it at least if there are fewer than 5,000, to a quarter of it below
+    100,000, and else to 8 %, as is usual for photos since Inception. All images are also mirrored,
+    unless this makes another class of one.
 
     Args:
       kind: of the labels, as `LabelKind.name` has it.
       shorter_px: the shorter side of the median image.
       images: how many there are; None if that is unknown.
+      epochs: how often a model sees each.
       is_sound: whether the images are pictures of sounds.
       mirrored: whether a mirrored image is as good as the image.
 
@@ -58,7 +67,9 @@ def choose_steps(
         return ["random_erasing"], "sounds"
     mirror: list[str | dict[str, Any]] = ["flip_horizontal"] if mirrored else []
     if shorter_px < SMALL_PX:
-        return ["pad_and_crop", *mirror], f"images with sides below {SMALL_PX} pixels"
+        is_moved = epochs >= _MOVED_EPOCHS and (images is None or images >= _MOVED_IMAGES)
+        moves: list[str | dict[str, Any]] = ["pad_and_crop"] if is_moved else []
+        return [*moves, *mirror], f"images with sides below {SMALL_PX} pixels"
     if kind in ("masks", "boxes"):
         least, suited = _LEAST_WITH_PLACES, f"photos with {kind}"
     else:
@@ -75,31 +86,41 @@ def complete_steps(
 
     Args:
       config: with what is known of the images in its group `ingest`.
-      listing: the images; None where they are not to be seen, and the view tells whether they are
-        small.
+      listing: the images; None where they are not to be seen: then the view tells whether they are
+        small, and they are mirrored.
 
     Returns:
       The configuration, and a sentence that says what was chosen; "" if steps were named.
     """
-    prepare = config.ingest.prepare
+    if config.feeding.augment is not None:
+        return config, ""
+    labels, sees = config.ingest.label_kind, listing is not None and _can_be_seen(listing)
+    seen = listing if sees else None
+    mirrored = None if seen is None or labels is not CLASSES else _look_at_mirrored(seen)
     return _complete(
         config,
-        config.ingest.label_kind.name,
-        prepare.sound is not None,
-        _measure(listing) if config.feeding.augment is None and listing is not None else None,
+        labels.name,
+        config.ingest.prepare.sound is not None,
+        None if seen is None else _measure(seen),
         listing.found if listing is not None and listing.kind.lists_images else None,
+        mirrored,
     )
 
 
-def complete_steps_for(config: PipelineConfig, data_dir: str, manifest: Manifest) -> PipelineConfig:
-    """The same for a data set: by what it holds, whatever the configuration says of ingest."""
+def complete_steps_for(
+    config: PipelineConfig, data_dir: str, manifest: Manifest
+) -> tuple[PipelineConfig, str]:
+    """The same for a data set: by what it holds, whatever the configuration says of ingest.
+
+    Whether mirrored images are of other classes is not looked at.
+    """
     if config.feeding.augment is not None:
-        return config
+        return config, ""
     is_sound = manifest.options.get("prepare", {}).get("sound") is not None
     sides = next(scan_index(data_dir, ["height", "width"]), None)  # Shuffled: the first tell.
     shorter_px = None if sides is None else min(int(np.median(each)) for each in sides.columns)
     kind = find_kind(manifest.columns).name
-    return _complete(config, kind, is_sound, shorter_px, manifest.books.found)[0]
+    return _complete(config, kind, is_sound, shorter_px, manifest.books.found)
 
 
 def _complete(
@@ -108,26 +129,47 @@ def _complete(
     is_sound: bool,
     shorter_px: int | None,
     images: int | None,
+    mirrored: Mirrored | None = None,
 ) -> tuple[PipelineConfig, str]:
-    if config.feeding.augment is not None:
-        return config, ""
     if shorter_px is None:
         shorter_px = min(config.view.height_px, config.view.width_px)
-    steps, suited = choose_steps(kind, shorter_px, images=images, is_sound=is_sound)
+    changes = mirrored is not None and mirrored.changes_class
+    steps, suited = choose_steps(
+        *(kind, shorter_px),
+        images=images,
+        epochs=config.training.epochs,
+        is_sound=is_sound,
+        mirrored=not changes,
+    )
     feeding = FeedingOptions.model_validate(config.feeding.model_dump() | {"augment": steps})
-    names = ", ".join(step.model_dump()["op"] for step in feeding.steps)
+    names = ", ".join(step.model_dump()["op"] for step in feeding.steps) or "none"
+    why = f"; {mirrored.say()}" if mirrored is not None and changes else ""
+    if "flip_horizontal" in names and kind == "classes":
+        why = "; leave out flip_horizontal where a mirrored image is another class"
     said = (
-        f"feeding.augment names no random steps, so training takes those for {suited}: {names}; "
-        "name others, or [] for none"
+        "feeding.augment names no random steps; training takes those that suit "
+        f"{suited}: {names}{why}. Name others, or [] for none"
     )
     return config.model_copy(update={"feeding": feeding}), said
 
 
+def _can_be_seen(listing: Listing) -> bool:
+    """Whether images can be read before a run: else a generator would run, or videos be read."""
+    return listing.kind.lists_images and listing.options.video is None
+
+
+def _look_at_mirrored(listing: Listing) -> Mirrored | None:
+    """What mirrored images look like; None of what is not known."""
+    return look_at_mirrored(listing.source, _take(listing, _LISTED), listing.options)
+
+
+def _take(listing: Listing, count: int) -> list[ImageRef]:
+    """Some of the images, from everywhere."""
+    apart = max(1, -(-listing.found // count))
+    return list(itertools.islice(listing.refs(), 0, None, apart))
+
+
 def _measure(listing: Listing) -> int | None:
     """The shorter side of the median of some images, in pixels; None where none can be read."""
-    if not listing.kind.lists_images or listing.options.video is not None:
-        return None  # A generator would run, and a video be read to its end.
-    apart = max(1, -(-listing.found // _LOOKED_AT))
-    some = list(itertools.islice(listing.refs(), 0, None, apart))
-    sizes = measure_sizes(listing.source, some)
+    sizes = measure_sizes(listing.source, _take(listing, _LOOKED_AT))
     return None if sizes is None else min(sizes.height_px, sizes.width_px)

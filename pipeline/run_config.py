@@ -41,7 +41,7 @@ def read_config(
         _check_stored(stored, source.folder)
     config = load_config(path, [*stored, *overrides])
     if not stored:  # Of a run, what is not named was not taken.
-        config = complete_steps_for(config, source.data_dir, source.manifest)
+        config, _ = complete_steps_for(config, source.data_dir, source.manifest)
     if source.graph_dir is not None:
         _check_view(config, source.graph_dir)
     return config

@@ -2,8 +2,9 @@
 
 import io
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import cv2
 import numpy as np
 from PIL import Image
 
@@ -47,6 +48,19 @@ def write_folder(
             pixels = draw(1000 * code + number)
             (folder / name / f"{number:03d}.png").write_bytes(encode_png(pixels))
     return folder
+
+
+def draw_texts(folder: pathlib.Path, texts: Mapping[str, str], count: int = 20) -> None:
+    """Images of 24 px that show a text somewhere, in the folder of its class."""
+    rng = np.random.default_rng(0)
+    for name, text in texts.items():
+        (folder / name).mkdir(parents=True)
+        for number in range(count):
+            image = rng.integers(0, 40, (24, 24), np.uint8)
+            (width, _), _ = cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, 0.6, 2)
+            place = (24 - width) // 2 + int(rng.integers(-1, 2)), int(rng.integers(17, 20))
+            cv2.putText(image, text, place, cv2.FONT_HERSHEY_SIMPLEX, 0.6, 255, 2)
+            cv2.imwrite(str(folder / name / f"{number}.png"), image)
 
 
 def write_photos(folder: pathlib.Path, count: int) -> pathlib.Path:

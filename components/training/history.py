@@ -11,6 +11,8 @@ from image_pipeline.components.json_text import to_sealed_json
 # In the folder of the Trainer's output `model_run`.
 HISTORY_FILE = "history.json"
 PROFILE_FILE = "profile.json"
+VALIDATED = "val_"
+"""What Keras puts before the name of a metric of the split for evaluation."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +77,16 @@ class History:
     def steps(self) -> int:
         """The number of steps in all epochs."""
         return self.steps_per_epoch * self.epochs
+
+    @property
+    def validated(self) -> dict[str, float | None]:
+        """The figures on evaluation's split that the trained model has, by the metrics' names."""
+        epoch = -1 if self.best_epoch is None else self.best_epoch
+        return {
+            name.removeprefix(VALIDATED): values[epoch]
+            for name, values in self.metrics.items()
+            if name.startswith(VALIDATED) and values
+        }
 
     @property
     def input_wait(self) -> InputWait | None:

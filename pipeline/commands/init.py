@@ -62,6 +62,7 @@ def init(
     from image_pipeline.init.duplicates import estimate_duplicates
     from image_pipeline.init.found_rows import copied_rows, forecast_rows, found_rows, recipe_rows
     from image_pipeline.init.listing import measure_some
+    from image_pipeline.init.mirror import look_at_mirrored
     from image_pipeline.init.recipe import Wishes, choose_recipe
     from image_pipeline.init.sizes import measure_sizes
     from image_pipeline.init.starter import Answers, write_starter
@@ -84,7 +85,8 @@ def init(
     is_labelled = bool(layout.classes or layout.has_masks or layout.values)
     kind, count = layout.kind_of_label, len(layout.classes)
     measure: Any = functools.cache(_measure_by(kind, count)) if is_labelled else None
-    mirrored: Any = _look_at_mirrored(layout, source, some) if kind == "classes" else None
+    labelled = IngestOptions(label_pattern=layout.label_pattern)
+    mirrored = look_at_mirrored(source, some, labelled) if kind == "classes" else None
     wishes = Wishes(mirrored=not (mirrored and mirrored.changes_class), minutes=minutes)
     recipe = choose_recipe(layout, sizes, wishes, measure)
     if not yes and sizes.sound is None:
@@ -289,19 +291,6 @@ def _measure_by(kind: str, classes: int) -> Callable[[str, int, int, int], float
             return measure_step(kind, classes, *network)
 
     return measure
-
-
-def _look_at_mirrored(layout: Any, source: Any, refs: list[Any]) -> Any:
-    """Whether images that are mirrored look like other classes."""
-    import random
-
-    from image_pipeline.components.meaning.options import IngestOptions
-    from image_pipeline.components.meaning.path_patterns import label_of
-    from image_pipeline.init.mirror import look_at_mirrored
-
-    options = IngestOptions(label_pattern=layout.label_pattern)
-    some = random.Random(0).sample(refs, min(len(refs), 5000))
-    return look_at_mirrored(source, some, [label_of(ref, options) for ref in some])
 
 
 def _forecast(

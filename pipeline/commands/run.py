@@ -22,6 +22,7 @@ from image_pipeline.commands.shared import (
     add_follow_links,
     open_terminal,
 )
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.json_text import to_json, to_sealed_json
 from image_pipeline.run.part import Part
 
@@ -56,6 +57,13 @@ EXIT_NOT_PUSHED = 3
     metavar="STEPS",
     help="Also trace this many steps in the middle of training for TensorBoard (1 to 50).",
 )
+@click.option(
+    "--folds",
+    type=click.IntRange(2, 20),
+    metavar="N",
+    help="Cross-validate instead: train N models (2 to 20), each without one Nth of the images, "
+    "which judge it.",
+)
 @BEAM
 def run(
     images_dir: str,
@@ -70,6 +78,7 @@ def run(
     last: str | None,
     push_dir: str | None,
     profile_steps: int | None,
+    folds: int | None,
     beam_flags: tuple[str, ...],
 ) -> None:
     """Run the pipeline, or a part of it, on a folder of images.
@@ -86,6 +95,14 @@ def run(
     config = load_config(config_path, add_follow_links(overrides, follow_links))
     part = Part(first, last)
     plan, survey = plan_run(config, images_dir, output_dir, beam_flags, span, part, push_dir)
+    if folds is not None:
+        if plan.span is not None or not part.is_whole or push_dir is not None:
+            raise UserError(
+                "--folds trains models to be judged, none to be pushed, of all images of one "
+                "folder or table; leave out --span, --from, --to and --push, and name one folder."
+            )
+        _cross_validate(plan, survey, folds, as_json, quiet)
+        return
     _run_and_tell(plan, survey, as_json, quiet)
 
 
@@ -106,6 +123,41 @@ def demo(output_dir: str, as_json: bool, quiet: bool) -> None:
     write_digits(images_dir)
     plan, survey = plan_run(DEMO_CONFIG, images_dir, os.path.join(output_dir, "run"), ())
     _run_and_tell(plan, survey, as_json, quiet)
+
+
+def _cross_validate(
+    plan: "RunPlan", survey: "Listing", folds: int, as_json: bool, quiet: bool
+) -> None:
+    from image_pipeline.components.locks import hold_lock
+    from image_pipeline.run.functions import check_functions
+    from image_pipeline.show.ingest_summary import said_of_source
+    from image_pipeline.show.rows import print_rows
+
+    with hold_lock(plan.output_dir), open_terminal(plan.folder.log_path) as console:
+        from image_pipeline.run.folds import cross_validate, notice_rare
+        from image_pipeline.show.progress import ComponentProgress
+
+        told = None if as_json or quiet else console
+        noticed = [
+            *survey.noticed,
+            *notice_rare(survey, folds),
+            *check_functions(plan.config, len(survey.classes), plan.part),
+        ]
+        if told is not None:
+            print_rows(said_of_source(survey.options.understood, noticed), told)
+        with ComponentProgress(told) as progress:
+            summary = cross_validate(
+                plan.config, survey, plan.output_dir, folds, plan.beam_args, progress.start
+            )
+        if told is not None:
+            rows = [
+                (name, f"{of['mean']:.3f} ({of['low']:.3f} to {of['high']:.3f})")
+                for name, of in summary["figures"].items()
+            ]
+            print_rows([(f"mean of {folds} folds", "and its 95 % interval"), *rows], told)
+            print_rows([("models", f"{plan.output_dir}/fold_1 … fold_{folds}")], told)
+    if as_json:
+        click.echo(to_json(summary))
 
 
 def _run_and_tell(plan: "RunPlan", survey: "Listing", as_json: bool, quiet: bool) -> None:

@@ -45,12 +45,15 @@ def train(
 
     config = load_config(config_path, overrides)
     refuse_run(data_set, "train")
-    config = complete_steps_for(config, data_set, read_whole_manifest(data_set))
+    config, chosen = complete_steps_for(config, data_set, read_whole_manifest(data_set))
     graph_dir, _ = find_graph(graph_dir)
     with open_terminal(os.path.join(output_dir, f".train{_tell_task()}.log")) as console:
         from image_pipeline.run.train import train_folder
         from image_pipeline.show.progress import ComponentProgress
+        from image_pipeline.show.rows import print_rows
 
+        if chosen and not (as_json or quiet):
+            print_rows([("look at", chosen)], console)
         with ComponentProgress(None if as_json or quiet else console) as progress:
             progress.start("training")
             summary = train_folder(data_set, graph_dir, output_dir, config)

@@ -67,11 +67,7 @@ def recipe_rows(recipe: Recipe, mirrored: Mirrored | None) -> list[tuple[str, st
         ("training takes", f"{epochs}{takes}"),
     ]
     if mirrored is not None and mirrored.changes_class:
-        told = (
-            f"mirrored images look like other classes (of {mirrored.images:,}, a simple classifier "
-            f"knows {mirrored.accuracy:.0%}, mirrored {mirrored.mirrored:.0%}), so none is mirrored"
-        )
-        rows.append(("look at", told))
+        rows.append(("look at", mirrored.say()))
     return rows
 
 

@@ -140,7 +140,7 @@ def choose_recipe(
         return Recipe(
             view=view,
             batch_size=_choose_batch(layout),
-            steps=_choose_steps(layout, sizes, wishes),
+            steps=_choose_steps(layout, sizes, wishes, epochs),
             preprocessing_fn=WANTED_PIXELS.get(model),
             training=_choose_training(model, epochs),
             why=why_not or "starts from what it learned of ImageNet's photos",
@@ -262,11 +262,12 @@ def _choose_batch(layout: Layout) -> int:
     return 32 if _count(layout) < _MANY else 64
 
 
-def _choose_steps(layout: Layout, sizes: Sizes, wishes: Wishes) -> list[Any]:
+def _choose_steps(layout: Layout, sizes: Sizes, wishes: Wishes, epochs: int) -> list[Any]:
     steps, _ = choose_steps(
         layout.kind_of_label,
         min(sizes.height_px, sizes.width_px),
         images=None if layout.generator is not None else layout.images,
+        epochs=epochs,
         is_sound=sizes.sound is not None,
         mirrored=wishes.mirrored,
     )

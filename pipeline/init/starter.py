@@ -170,7 +170,7 @@ def _write_steps(steps: Sequence[object], sounds: bool) -> str:
     if sounds:
         why = ": black rectangles hide some pitches for some time"
     elif "flip_horizontal" not in steps:
-        why = "; no flip_horizontal, for sides matter"
+        why = "; no flip_horizontal: a mirrored image is another class"
     return _STEPS.format(why=why, steps=to_yaml(steps))
 
 

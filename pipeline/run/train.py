@@ -2,6 +2,7 @@
 
 import contextlib
 import types
+from collections.abc import Sequence
 from typing import Any
 
 from image_pipeline.components import files
@@ -21,9 +22,14 @@ CHECKPOINTS = "checkpoints"
 
 
 def train_folder(
-    data_dir: str, graph_dir: str, output_dir: str, config: PipelineConfig
+    data_dir: str,
+    graph_dir: str,
+    output_dir: str,
+    config: PipelineConfig,
+    train_splits: Sequence[str] = ("train",),
+    eval_split: str = "eval",
 ) -> dict[str, Any]:
-    """Trains a model on the splits train and eval of a data set, and exports it.
+    """Trains a model on splits of a data set, and exports it.
 
     Where it was interrupted, it goes on. Of several machines that TF_CONFIG names, each calls this
     with the same arguments.
@@ -34,10 +40,12 @@ def train_folder(
       output_dir: where the model, its history and, by default, checkpoints go: one folder for all
         machines.
       config: its groups `feeding` and `training` are used; the view is the graph's.
+      train_splits: from which the model learns.
+      eval_split: with which it is measured after each epoch.
 
     Returns:
-      The `model`'s folder, its `metrics` of each epoch trained now, and `worker`, `workers`: which
-      machine of how many this is. Only the first writes, and has `metrics`.
+      The `model`'s folder, its `metrics` of each epoch, and `worker`, `workers`: which machine of
+      how many this is. Only the first writes, and has `metrics`.
 
     Raises:
       UserError: if the person who called can put it right.
@@ -47,8 +55,8 @@ def train_folder(
     training["checkpoint_dir"] = training["checkpoint_dir"] or files.join(output_dir, CHECKPOINTS)
     model_dir = files.join(output_dir, SERVED_MODEL)
     fn_args = types.SimpleNamespace(
-        train_files=[list_split(data_dir, "train")],
-        eval_files=[list_split(data_dir, "eval")],
+        train_files=[list_split(data_dir, split) for split in train_splits],
+        eval_files=[list_split(data_dir, eval_split)],
         transform_graph_path=graph_dir,
         serving_model_dir=model_dir,
         model_run_dir=output_dir,

@@ -66,11 +66,11 @@ def test_three_questions_change_the_configuration(photos):
     shown, config = _init(photos, answers="64\nn\ny\n")
     assert shown.count("[") == 3
     assert (config.view.height_px, config.view.width_px) == (64, 85)  # of 30 x 40
-    assert [step.op for step in config.feeding.augment] == ["pad_and_crop"]
+    assert [step.op for step in config.feeding.augment] == []
     (photos.parent / "c.yaml").unlink()
     _, config = _init(photos, answers="\n\n\n")
     assert (config.view.height_px, config.view.width_px) == (30, 40)
-    assert [step.op for step in config.feeding.augment] == ["pad_and_crop", "flip_horizontal"]
+    assert [step.op for step in config.feeding.augment] == ["flip_horizontal"]
 
 
 def test_classes_of_few_images_are_named(photos):

@@ -3,6 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
+from image_pipeline.choose_steps import choose_steps
 from image_pipeline.cli import cli
 from image_pipeline.commands import run
 from image_pipeline.components import files
@@ -13,7 +14,7 @@ from image_pipeline.config import load_config
 from image_pipeline.run.engine import choose_engine
 from image_pipeline.run.part import Part
 from image_pipeline.run.run_plan import RunPlan, plan_run
-from tests.drawings import write_folder, write_photos, write_scenes
+from tests.drawings import draw_texts, write_folder, write_photos, write_scenes
 from tests.sounds import encode, make_tone
 
 pytestmark = pytest.mark.unit
@@ -32,7 +33,7 @@ def test_a_folder_is_run_whole(photos, tmp_path):
     plan, survey = plan_run(load_config(None), str(photos / "day-5"), str(tmp_path / "out"), ())
     assert (survey.found, survey.classes) == (6, {"cat": 3, "dog": 3})
     assert plan == RunPlan(
-        config=load_config(None, ["feeding.augment=[pad_and_crop, flip_horizontal]"]),
+        config=load_config(None, ["feeding.augment=[flip_horizontal]"]),
         images_dir=str(photos / "day-5"),
         output_dir=str(tmp_path / "out"),
         fingerprint=survey.fingerprint,
@@ -63,7 +64,7 @@ def _make(kind, folder):
     [
         ("photos", [{"op": "random_resized_crop", "area": [0.5, 1]}]),
         ("boxes", [{"op": "random_resized_crop", "area": [0.3, 1]}]),
-        ("masks", ["pad_and_crop"]),
+        ("masks", []),
         ("sounds", None),
     ],
 )
@@ -81,6 +82,29 @@ def test_random_steps_that_nobody_names_are_those_that_init_writes(tmp_path, kin
     assert plan.config.feeding == written.feeding
     (said,) = [each for each in survey.noticed if each.startswith("feeding.augment names no")]
     assert ", ".join(step.op for step in written.feeding.steps) in said
+
+
+@pytest.mark.parametrize(
+    ("shorter_px", "images", "epochs", "moved"),
+    [(63, 5_000, 20, True), (63, 4_999, 20, False), (63, 5_000, 19, False), (64, 5_000, 20, False)],
+)
+def test_small_images_are_moved_if_there_are_many_that_are_seen_often(
+    shorter_px, images, epochs, moved
+):
+    steps, _ = choose_steps("classes", shorter_px, images=images, epochs=epochs)
+    assert ("pad_and_crop" in steps) is moved
+    assert steps[-1] == "flip_horizontal"
+
+
+def test_what_is_another_class_in_a_mirror_is_not_mirrored(tmp_path):
+    draw_texts(tmp_path / "letters", {"b": "b", "d": "d", "p": "p", "q": "q"})
+    plan, survey = plan_run(load_config(None), str(tmp_path / "letters"), str(tmp_path / "out"), ())
+    assert plan.config.feeding.steps == ()
+    (said,) = [each for each in survey.noticed if each.startswith("feeding.augment names no")]
+    assert ": none; mirrored images look like other classes (of 80, " in said
+    draw_texts(tmp_path / "signs", {"o": "o", "i": "I", "minus": "-", "eight": "8"})
+    plan, _ = plan_run(load_config(None), str(tmp_path / "signs"), str(tmp_path / "out"), ())
+    assert [step.op for step in plan.config.feeding.augment] == ["flip_horizontal"]
 
 
 def test_random_steps_that_are_named_stay(photos, tmp_path):

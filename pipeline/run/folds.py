@@ -1,0 +1,117 @@
+"""Cross-validation: a model a fold, each judged by the images that it has not seen."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.evaluation.intervals import LEVEL
+from image_pipeline.components.meaning.listing import Listing
+from image_pipeline.components.messages import show
+from image_pipeline.components.training.history import read_history
+from image_pipeline.config import PipelineConfig
+from image_pipeline.run.analysis import analyze_folder
+from image_pipeline.run.ingest import ingest_folder
+from image_pipeline.run.train import train_folder
+
+DATA, GRAPH = "data", "graph"
+_NAMED = 3
+
+
+def cross_validate(
+    config: PipelineConfig,
+    listing: Listing,
+    output_dir: str,
+    folds: int,
+    beam_args: Sequence[str],
+    start: Callable[[str], None] = lambda stage: None,
+) -> dict[str, Any]:
+    """Trains as many models as there are folds, and tells how far apart they are.
+
+    The folds are splits of one data set: copies and groups share one, and each has its share of
+    every class. A fold's model, and its graph, are made of all others. What was interrupted goes
+    on if it is called again.
+
+    Args:
+      config: of the run; `ingest.splits` and `transform.analyze_splits` are not read.
+      listing: of the images.
+      output_dir: gets the data set in `data`, and a folder `fold_1`, … with a graph and a model.
+      folds: how many; 2 to 20.
+      beam_args: Beam flags; they name the runner and its mode.
+      start: told what begins.
+
+    Returns:
+      `data_set`; `folds`, each fold's figures after its last (or best) epoch, by name; `figures`,
+      of each their `mean`, and its 95 % interval, `low` and `high`, by Student's t.
+
+    Raises:
+      UserError: if the images have splits of their own, or a stage cannot be done.
+    """
+    names = [f"fold_{number + 1}" for number in range(folds)]
+    listing = _divide(listing, names)
+    data_dir = files.join(output_dir, DATA)
+    start("ingest")
+    ingest_folder(listing, data_dir, beam_args)
+    found = []
+    for name in names:
+        others = tuple(other for other in names if other != name)
+        folder = files.join(output_dir, name)
+        graph_dir = files.join(folder, GRAPH)
+        transform = config.transform.model_copy(update={"analyze_splits": others})
+        start(f"{name} analysis")
+        analyze_folder(data_dir, graph_dir, config.view, transform, beam_args)
+        start(f"{name} training")
+        train_folder(data_dir, graph_dir, folder, config, others, name)
+        found.append(_read_figures(folder))
+    return {"data_set": data_dir, "folds": found, "figures": _summarize(found)}
+
+
+def notice_rare(listing: Listing, folds: int) -> list[str]:
+    """Tells the classes that are not in every fold, in a sentence if there are any."""
+    rare = {name: count for name, count in listing.classes.items() if count < folds}
+    if not rare:
+        return []
+    named = ", ".join(f"{show(name)} ({count})" for name, count in sorted(rare.items())[:_NAMED])
+    more = f" and {len(rare) - _NAMED:,} more" if len(rare) > _NAMED else ""
+    return [
+        f"classes of fewer images than {folds} folds are judged in some folds only, and one of a "
+        f"single image by no model that knows it: {named}{more}"
+    ]
+
+
+def _divide(listing: Listing, names: Sequence[str]) -> Listing:
+    options = listing.options
+    if options.split_pattern is not None or "split" in options.columns:
+        what = "a column" if "split" in options.columns else "folder"
+        raise UserError(
+            f"--folds divides images that have no splits of their own, but those of "
+            f"{listing.images!r} have, by {what}; give it the images of one split alone, such as "
+            "its folder, or leave --folds out."
+        )
+    shares = dict.fromkeys(names, 1 / len(names))
+    stratify = options.stratify or True
+    divided = options.model_copy(update={"splits": shares, "stratify": stratify})
+    return dataclasses.replace(listing, options=divided)
+
+
+def _read_figures(folder: str) -> dict[str, float]:
+    history = read_history(folder)
+    figures = {} if history is None else history.validated
+    return {name: value for name, value in figures.items() if value is not None}
+
+
+def _summarize(found: Sequence[Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """Of each figure that all folds have, the mean, and the ends of its interval."""
+    figures = {}
+    for name in found[0]:
+        if not all(name in each for each in found):
+            continue  # Of a fold without such records, it is no number.
+        values = np.array([each[name] for each in found])
+        apart = stats.t.ppf((1 + LEVEL) / 2, len(values) - 1) * stats.sem(values)
+        mean = float(values.mean())
+        figures[name] = {"mean": mean, "low": mean - float(apart), "high": mean + float(apart)}
+    return figures
