@@ -152,6 +152,7 @@ def test_the_page_shows_the_figures(texts):
     ):
         assert shown in words, shown
     words = " ".join(" ".join(Page(texts["data set"]).words).split())
+    assert "What stands out Rejected files: 2 (7.4 %). Files with the same bytes" in words
     assert "Only the report of a run has this" in words and "Ingest compared all images" in words
     assert "Files that repeat another one's bytes: 2, in 2 groups." in words
     assert "look like another one: 2, in 1 group." in words and "Nothing to compare with" in words
