@@ -130,7 +130,14 @@ class _Depth(ManifestPart):
         return self
 
 
-class _Prepared(ManifestPart):
+class Square(ManifestPart):
+    """What `resize: exact` distorts images to: its side, and whether smaller ones are, too."""
+
+    size_px: Annotated[int, pydantic.Field(ge=1, lt=2**31)] = 256
+    enlarge: bool = False
+
+
+class _Prepared(Square):
     """How images were made, see `PrepareOptions`."""
 
     dtype: PixelType = "uint8"
@@ -142,6 +149,7 @@ class _Prepared(ManifestPart):
     )
     depth: _Depth | None = None
     sound: dict[str, Any] | None = None
+    resize: str = ""
 
 
 class _Named(ManifestPart):
@@ -245,6 +253,12 @@ class Manifest(ManifestPart):
         depth = self.options.get("prepare", {}).get("depth", {"low": 0, "high": 65_535})
         low, high = depth.get("found") or (depth["low"], depth["high"])
         return low, high
+
+    @property
+    def square(self) -> Square | None:
+        """To what images were distorted by `resize: exact`; None where they kept their shape."""
+        prepare = self.options.get("prepare", {})
+        return Square.model_validate(prepare) if prepare.get("resize") == "exact" else None
 
     @property
     def channels(self) -> int | None:

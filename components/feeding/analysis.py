@@ -16,7 +16,7 @@ from image_pipeline.components.dataset.checksums import (
     describe_bytes,
     describe_file,
 )
-from image_pipeline.components.dataset.manifest import has_manifest
+from image_pipeline.components.dataset.manifest import Square, has_manifest
 from image_pipeline.components.dataset.record import LABEL_COLUMNS, PixelType
 from image_pipeline.components.dataset.verify_shard import Finding
 from image_pipeline.components.errors import UserError
@@ -66,6 +66,7 @@ class Analysis(ManifestPart):
       depth: the values of 16 bits that ingest made 0 and 255 of.
       dtype: the type of the stored values.
       sound: how ingest drew sounds; None if it read none.
+      resize: to what ingest distorted images (`resize: exact`); None if it did not.
       preprocessing_fn: its dotted path.
       function_version, code_version: hashes of its source, and of this project's.
       columns: the further columns that it reads.
@@ -93,6 +94,7 @@ class Analysis(ManifestPart):
     depth: list[int] = pydantic.Field([0, 65_535], min_length=2, max_length=2)
     dtype: PixelType = "uint8"
     sound: SoundOptions | None = None
+    resize: Square | None = None
     preprocessing_fn: str
     function_version: str
     code_version: str

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from image_pipeline.components.dataset.index import find_index, is_indexed, read_table
 from image_pipeline.components.dataset.index_file import index_name
-from image_pipeline.components.dataset.manifest import Manifest, hash_manifest
+from image_pipeline.components.dataset.manifest import Manifest, Square, hash_manifest
 from image_pipeline.components.dataset.paths import group_by_root, numbers_by_split
 from image_pipeline.components.dataset.record import LABEL_ID
 from image_pipeline.components.errors import UserError
@@ -119,6 +119,27 @@ def _check_pixels(analysis: Analysis, manifest: Manifest, graph: TransformGraph,
                 f"the transform graph in {graph.folder!r} is of images with ingest.prepare.{name} "
                 f"{show(was)}, but {root!r} has {show(now)}; {_WAY_OUT}."
             )
+    _compare_shapes(analysis.resize, manifest.square, graph.folder, root)
+
+
+@functools.cache  # Once, for all data sets of a process that feed from the same.
+def _compare_shapes(
+    analysed: Square | None, stored: Square | None, graph_dir: str, root: str
+) -> None:
+    """Warns if a served model would give files another shape than its stored images have.
+
+    Graphs of earlier versions do not know that images were distorted.
+    """
+
+    def describe(square: Square | None) -> str:
+        return f"distorted to {square.size_px} px squares" if square else "not distorted"
+
+    if analysed != stored:
+        _LOG.warning(
+            "models that are exported with the transform graph %r get files that are %s, but the "
+            "images of %r are %s (ingest.prepare: resize, size_px, enlarge); %s.",
+            *(graph_dir, describe(analysed), root, describe(stored), _WAY_OUT),
+        )
 
 
 def _check_ids(

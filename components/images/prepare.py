@@ -37,7 +37,8 @@ class PrepareOptions(Options):
 
     resize: Literal["shorter_side", "longer_side", "exact", "none"] = "shorter_side"
     """Which side becomes `size_px`; the other keeps the aspect ratio. `exact` makes both sides
-    `size_px` and distorts; `none` keeps the size."""
+    `size_px` and distorts, as exported models then do with the files that they are asked about;
+    `none` keeps the size."""
 
     size_px: pydantic.PositiveInt = 256
     """Target length in pixels of the side that `resize` names."""

@@ -146,12 +146,12 @@ class ServedModel(tf.Module):
         # How ingest made the stored images; of a graph of tf.Transform's own that is not known.
         analysis, self._background = transform.analysis, _WHITE
         self._stored_type: str = view.dtype
-        self._sound, self._depth = None, ALL_LEVELS
+        self._sound, self._depth, self._square = None, ALL_LEVELS, None
         if analysis is not None:
             red, green, blue = analysis.alpha_background
             self._background = red, green, blue
             self._stored_type, self._sound = analysis.dtype, analysis.sound
-            self._depth = analysis.depth[0], analysis.depth[1]
+            self._depth, self._square = (analysis.depth[0], analysis.depth[1]), analysis.resize
         if self._depth != ALL_LEVELS:
             # For who decodes what the model cannot: a function, since no constant is restored.
             self.depth = tf.function(
@@ -198,6 +198,8 @@ class ServedModel(tf.Module):
         else:
             decode = trace_decoder(self._view.channels, self._background, self._sound, self._depth)
             image = decode(file)
+        if self._square is not None:
+            image = views.squeeze(image, self._square.size_px, self._square.enlarge)
         corners, lengths = views.place_views(tf.shape(image)[tf.newaxis, :2], self._view)
         window = tf.cast(tf.concat([corners[0], lengths[0]], axis=0), tf.float32)
         return views.trace_eval_view(self._view)(image), window

@@ -36,6 +36,7 @@ _ALIKE = {
     "sound": "have drawn sounds in the same way",
     "depth": "have made 8 bits of 16 between the same two values, as {low: …, high: …} says",
     "dtype": "have values of one type",  # Those of another mean another scale.
+    "resize": "be distorted by resize: exact to the same square, or none of them",
 }
 
 
@@ -61,6 +62,7 @@ class Span:
       dtype: the type of the stored values.
       sound: how ingest drew its sounds, as `SoundOptions` are written; None if it read none.
       depth: the values of 16 bits that became 0 and 255.
+      resize: to what images were distorted, as `Square` is written; None if they were not.
       given_classes: the labels that there may be, in the order of their ids; none if not given.
     """
 
@@ -81,6 +83,7 @@ class Span:
     dtype: PixelType = "uint8"
     sound: dict[str, Any] | None = None
     depth: tuple[int, int] = (0, 65_535)
+    resize: dict[str, Any] | None = None
     given_classes: tuple[str, ...] = ()
 
 
@@ -189,7 +192,8 @@ def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) 
     own = (kind, kind.class_names(manifest), kind.counts(manifest, options.analyze_splits))
     counted = (manifest.columns, manifest.further, records, dict(split_records))
     named = (examples_dir, key, manifest_sha256, shards, classes, analysed, background)
-    pixels = {"dtype": manifest.dtype, "sound": sound, "depth": manifest.depth}
+    square = manifest.square and manifest.square.model_dump()
+    pixels = {"dtype": manifest.dtype, "sound": sound, "depth": manifest.depth, "resize": square}
     return Span(*named, *counted, *own, **pixels, given_classes=manifest.given_classes)
 
 

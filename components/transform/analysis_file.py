@@ -67,6 +67,7 @@ def summarize(
         "alpha_background": spans[0].alpha_background,
         **({} if spans[0].depth == (0, 65_535) else {"depth": spans[0].depth}),
         **({} if spans[0].sound is None else {"sound": spans[0].sound}),
+        **({} if spans[0].resize is None else {"resize": spans[0].resize}),
         **describe_origin(spans, options, function_version),
         **({} if label is None else {"label": label.key}),
         "records": int(found["records"]),

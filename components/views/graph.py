@@ -110,6 +110,27 @@ def eval_view(image: tf.Tensor, view: ViewOptions) -> tf.Tensor:
     return tf.ensure_shape(cropped, [view.height_px, view.width_px, view.channels])
 
 
+def squeeze(image: tf.Tensor, size_px: int, enlarge: bool) -> tf.Tensor:
+    """Distorts an image to a square, as ingest does with `resize: exact`.
+
+    Args:
+      image: uint8 or float32 [height, width, channels], the channels known.
+      size_px: the square's side.
+      enlarge: whether an image with a smaller side is distorted too; else it comes back untouched.
+
+    Returns:
+      [size_px, size_px, channels] of the same type, or the image itself.
+    """
+    size, square = tf.shape(image)[:2], tf.constant([size_px, size_px])
+    is_kept = tf.reduce_all(size == square) | (tf.reduce_min(size) < (0 if enlarge else size_px))
+    resample = resample_window if image.dtype == tf.uint8 else resample_floats
+    return tf.cond(
+        is_kept,
+        lambda: image,
+        lambda: resample(image, square, tf.zeros_like(square), (size_px, size_px)),
+    )
+
+
 @functools.cache
 def trace_eval_view(view: ViewOptions) -> tf.types.experimental.GenericFunction:
     """`eval_view` as a graph of its own, traced once for all that call it in a process."""

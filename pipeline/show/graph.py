@@ -44,6 +44,10 @@ def _input_rows(graph: Analysis) -> list[tuple[str, str]]:
     ]
     if graph.depth != [0, 65_535]:
         rows.append(("16 bits", f"{graph.depth[0]:,} to {graph.depth[1]:,} become 0 to 255"))
+    if graph.resize is not None:
+        side = graph.resize.size_px
+        smaller = "" if graph.resize.enlarge else ", except smaller ones"
+        rows.append(("distorted", f"by ingest and serving to {side} × {side}{smaller}"))
     if graph.sound is not None:
         said = ", ".join(
             f"{name} {value}" for name, value in graph.sound.model_dump(mode="json").items()

@@ -80,6 +80,30 @@ def test_training_on_some_of_the_analysed_data_sets_is_told(folder, tmp_path, ca
     assert read("eval", "own") == read("train", "own", "same") == read("train", "fewer") == []
 
 
+@pytest.mark.parametrize("was_exact", [False, True])
+def test_a_data_set_of_another_shape_than_files_get_is_told(folder, tmp_path, caplog, was_exact):
+    """As is an earlier version's graph of distorted images, which does not say so."""
+    graph_dir, data_dir = str(tmp_path / "graph"), str(folder / "own")
+    shutil.copytree(folder / "own", tmp_path / "exact")
+    manifest = json.loads((tmp_path / "exact" / "manifest.json").read_text())
+    manifest["options"]["prepare"] |= {"resize": "exact", "size_px": 8}
+    (tmp_path / "exact" / "manifest.json").write_text(json.dumps(seal(manifest)))
+    both = [data_dir, str(tmp_path / "exact")]
+    analysed, read = both[::-1] if was_exact else both
+    run_analysis(analysed, graph_dir, VIEW, TransformOptions(), make_pipeline)
+    for data in (analysed, read):
+        caplog.clear()
+        read_labels(tmp_path, data)
+        told = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+        shapes = ["not distorted", "distorted to 8 px squares"]
+        served, stored = shapes[::-1] if was_exact else shapes
+        assert told == [
+            f"models that are exported with the transform graph '{graph_dir}' get files that are "
+            f"{served}, but the images of '{read}' are {stored} (ingest.prepare: resize, size_px, "
+            "enlarge); give the graph of that data set's own analysis (`image-pipeline analyze`)."
+        ] * (data == read)
+
+
 def test_many_graphs_in_a_process_are_no_matter_to_tensorflow(folder, caplog):
     for _ in range(6):
         graph = TransformGraph(str(folder / "graph"))

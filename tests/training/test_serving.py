@@ -29,8 +29,12 @@ from image_pipeline.components.tasks.signatures import (
     SERVE_IMAGES,
 )
 from image_pipeline.components.training import serving
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs, shards
+from tests.drawings import draw_smooth, encode_png
+from tests.ingest_runs import ingest, make_pipeline
 from tests.training.models import build_linear_model
 
 pytestmark = pytest.mark.beam
@@ -275,6 +279,36 @@ def test_16_bits_become_the_8_of_the_analysed_data_set(model, tmp_path):
     rows = list(predict(ExportedModel(str(tmp_path / "model")), names, options))
     assert [row.get("converted", False) for row in rows] == [False, True, True, False]
     assert len({json.dumps(row["top"]) for row in rows}) == 1
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("enlarge", [False, True])
+def test_files_are_distorted_as_ingest_distorted_the_stored_images(tmp_path, enlarge):
+    """Of all shapes, each a class of its own, so that its id tells which file it was."""
+    for name, sides in {"high": (90, 41), "long": (37, 150), "thin": (20, 100)}.items():
+        (tmp_path / "images" / name).mkdir(parents=True)
+        content = encode_png(draw_smooth(len(name) + sides[0], *sides))
+        (tmp_path / "images" / name / "0.png").write_bytes(content)
+    prepare = {"resize": "exact", "size_px": 32, "encoding": "png", "enlarge": enlarge}
+    ingest(tmp_path / "images", tmp_path / "data", prepare=prepare, splits={"train": 1.0})
+    view, graph_dir = ViewOptions(height_px=32, width_px=32), str(tmp_path / "graph")
+    summary = run_analysis(
+        str(tmp_path / "data"), graph_dir, view, TransformOptions(), make_pipeline
+    )
+    assert summary["resize"] == {"size_px": 32, "enlarge": enlarge}
+    keras.utils.set_random_seed(0)
+    network = build_linear_model((32, 32, 3), 3, TrainingOptions())
+    image_pipeline.export_model(network, graph_dir, str(tmp_path / "model"))
+    names = ["high", "long", "thin"]
+    files = [(tmp_path / "images" / name / "0.png").read_bytes() for name in names]
+    served = ExportedModel(str(tmp_path / "model")).answer(files)
+    [(images, labels)] = image_pipeline.input_fn(
+        str(tmp_path / "data"), "train", graph_dir, mode="eval"
+    )
+    expected = dict(zip(labels.numpy(), network(images).numpy(), strict=True))
+    for label, row in enumerate(served):
+        # OpenCV has shrunk the stored ones, and TensorFlow shrinks these; cropped it is 0.7.
+        np.testing.assert_allclose(row[PROBABILITIES], expected[label], atol=0.02)
 
 
 @pytest.mark.wide

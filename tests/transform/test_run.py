@@ -131,6 +131,12 @@ def test_the_background_of_transparent_images_travels_from_ingest(examples, tmp_
             {"low": 0, "high": "100%", "found": [0, 4095]},
             r"the same two values.*\(0, 65535\).*\(0, 4095\)",
         ),
+        (
+            "resize",
+            "exact",
+            r"to the same square, or none of them, got ingest\.prepare\.resize .*: None,"
+            r".*{'size_px': 256, 'enlarge': False}",
+        ),
     ],
 )
 def test_data_sets_that_were_made_otherwise_are_not_analysed_together(

@@ -81,6 +81,14 @@ def test_a_person_reads_the_whole_contract(folder):
     )
 
 
+@pytest.mark.parametrize(("enlarge", "but"), [(True, ""), (False, ", except smaller ones")])
+def test_a_graph_says_that_images_are_distorted(folder, tmp_path, enlarge, but):
+    shutil.copytree(folder / "graph", tmp_path / "graph")
+    change_analysis(tmp_path / "graph", resize={"size_px": 64, "enlarge": enlarge}, files=None)
+    lines = [" ".join(line.split()) for line in call("inspect", tmp_path / "graph")[1].splitlines()]
+    assert f"distorted by ingest and serving to 64 × 64{but}" in lines
+
+
 def test_of_a_run_the_latest_graph_is_shown(folder, tmp_path):
     for number in (9, 12):
         shutil.copytree(folder / "graph", tmp_path / "out" / GRAPHS / str(number))
