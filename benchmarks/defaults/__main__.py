@@ -5,13 +5,18 @@
 DATA holds the unpacked `cifar10`, `imagenet_sample` and `camvid`; other sets are drawn. Of each,
 `init --yes --minutes` writes the configuration, ingest and analysis follow it, and the trainer of
 `run` trains. Keras's ways get the same images, of the same splits, and as many seconds of processor
-time for training as the trainer took. Each training is a process of its own. What is compared is
-the accuracy on the split `eval`, or the mean IoU of its masks; only the network's seed differs.
+time for training as the trainer took. Keras has none for boxes: there, the same number of epochs of
+`detector` from random weights stands beside. Each training is a process of its own, on one
+processor, as many at once as there are. What is compared is the accuracy on the split `eval`, the
+mean IoU of its masks, or COCO's average precision of its boxes; only the network's seed differs.
 """
 
 import argparse
+import concurrent.futures
 import json
+import os
 import pathlib
+import queue
 import statistics
 import subprocess
 import sys
@@ -27,7 +32,9 @@ _MASK_CLASSES = (
     *("sky", "building", "pole", "road", "pavement", "tree", "sign", "fence", "car"),
     *("pedestrian", "bicyclist"),
 )
-_WAYS = ("init and run", "Keras, small network", "Keras, fine-tuning")
+_OURS, _SCRATCH = "init and run", "detector from random weights"
+_TUTORIAL, _GUIDE, _EXAMPLE = "Keras, small network", "Keras, fine-tuning", "Keras, U-Net"
+_BESIDE = {"scenes": (_EXAMPLE,), "boxed_scenes": (_SCRATCH,)}
 
 
 def prepare(images: pathlib.Path, folder: pathlib.Path, minutes: float) -> None:
@@ -63,8 +70,16 @@ def _link_splits(images: pathlib.Path, folder: pathlib.Path) -> None:
         (target / row["source"].replace("/", "_")).symlink_to(source.resolve())
 
 
-def train_by_init(folder: pathlib.Path, seed: int) -> dict[str, float]:
-    """Trains as `run` does; gives the figure, and the processor time of Keras's `fit`."""
+def train_by_trainer(
+    folder: pathlib.Path, seed: int, changed: dict[str, Any] | None = None
+) -> dict[str, float]:
+    """Trains as `run` does; gives the figure, and the processor time of Keras's `fit`.
+
+    Args:
+      folder: what `prepare` wrote.
+      seed: of weights, order and random views.
+      changed: options of `training` in place of the configuration's, but for its epochs.
+    """
     import time
 
     import keras
@@ -73,7 +88,9 @@ def train_by_init(folder: pathlib.Path, seed: int) -> dict[str, float]:
 
     config = yaml.safe_load((folder / "config.yaml").read_text())
     groups = {name: config.get(name, {}) for name in ("view", "feeding", "training")}
-    groups["training"] = groups["training"] | {"seed": seed}
+    if changed is not None:
+        groups["training"] = {"epochs": groups["training"]["epochs"], **changed}
+    groups["training"] |= {"seed": seed}
     fit, spent = keras.Model.fit, 0.0
 
     def timed_fit(*given: Any, **options: Any) -> Any:
@@ -97,21 +114,51 @@ def train_by_init(folder: pathlib.Path, seed: int) -> dict[str, float]:
             )
         )
         metrics = json.loads(pathlib.Path(output, "run/history.json").read_text())["metrics"]
-    name = "val_mean_io_u" if "val_mean_io_u" in metrics else "val_accuracy"
-    return {"figure": metrics[name][-1], "cpu_seconds": spent}
+        name = "val_mean_io_u" if "val_mean_io_u" in metrics else "val_accuracy"
+        has_boxes = "boxes" in config["ingest"]
+        figure = (
+            _measure_boxes(f"{output}/model", folder / "data") if has_boxes else metrics[name][-1]
+        )
+    return {"figure": figure, "cpu_seconds": spent}
+
+
+def _measure_boxes(model_dir: str, data_dir: pathlib.Path) -> float:
+    """COCO's mean average precision of an exported detector on the records of `eval`."""
+    import numpy as np
+    import tensorflow as tf
+
+    from image_pipeline.components.evaluation.average_precision import (
+        average_precisions,
+        match_boxes,
+    )
+    from image_pipeline.components.evaluation.box_scores import join_found
+    from image_pipeline.components.tasks.signatures import OBJECTS
+
+    asked = tf.saved_model.load(model_dir).signatures
+    found: dict[int, list[Any]] = {}
+    paths = sorted(map(str, data_dir.glob("Split-eval/*")))
+    for records in tf.data.TFRecordDataset(paths, "GZIP" if paths[0].endswith("gz") else "").batch(
+        8
+    ):
+        answers = asked["serving_examples"](records)[OBJECTS].numpy()
+        truths = asked["transform_features"](records)[OBJECTS].numpy()
+        for true, answer in zip(truths, answers, strict=True):
+            for label, matched in match_boxes(true, answer).items():
+                found.setdefault(label, []).append(matched)
+    of_all = [average_precisions(join_found(each)) for each in found.values()]
+    return float(np.mean([each for each in of_all if not np.isnan(each).any()]))
 
 
 def train_by_keras(way: str, folder: pathlib.Path, seed: int, cpu_seconds: float) -> float:
     """Trains one of Keras's ways for so long."""
     from benchmarks.defaults import keras_ways
 
-    config = yaml.safe_load((folder / "config.yaml").read_text())
-    if "masks" in config["ingest"]:
+    if way == _EXAMPLE:
         return keras_ways.segmentation(_read_masks(folder), len(_MASK_CLASSES), seed, cpu_seconds)
     from PIL import Image
 
     side = min(Image.open(next((folder / "split/train").rglob("*.*"))).size)
-    chosen = keras_ways.small_network if way == _WAYS[1] else keras_ways.fine_tuning
+    chosen = keras_ways.small_network if way == _TUTORIAL else keras_ways.fine_tuning
     return chosen(folder / "split", side, seed, cpu_seconds)
 
 
@@ -137,22 +184,41 @@ def _read_masks(folder: pathlib.Path) -> Any:
     return both
 
 
-def _run_alone(*arguments: str) -> Any:
-    """One training in a process of its own; what it prints last is its result."""
-    command = [sys.executable, "-m", "benchmarks.defaults", "--one", *arguments]
+def _run_alone(processor: int, *arguments: str) -> Any:
+    """One training in a process of its own, on one processor; what it prints last is its result."""
+    command = [sys.executable, "-m", "benchmarks.defaults", "--one", str(processor), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{' '.join(arguments)} failed:\n{done.stderr[-3000:]}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def _train_one(way: str, folder: str, seed: str, cpu_seconds: str = "0") -> None:
+def _train_one(processor: str, way: str, folder: str, seed: str, cpu_seconds: str = "0") -> None:
+    os.sched_setaffinity(0, {int(processor)})
     path = pathlib.Path(folder)
-    if way == _WAYS[0]:
-        print(json.dumps(train_by_init(path, int(seed))))
+    if way in (_OURS, _SCRATCH):
+        changed = None if way == _OURS else {"model": "detector", "schedule": "cosine"}
+        print(json.dumps(train_by_trainer(path, int(seed), changed)))
     else:
         figure = train_by_keras(way, path, int(seed), float(cpu_seconds))
-        print(json.dumps({"figure": figure}))
+        print(json.dumps({"figure": figure, "cpu_seconds": float(cpu_seconds)}))
+
+
+def _compare(folder: pathlib.Path, seed: int, processors: queue.SimpleQueue[int]) -> dict[str, Any]:
+    """The figures and seconds of all ways for one set and seed, one after another."""
+    processor = processors.get()
+    try:
+        ours = _run_alone(processor, _OURS, str(folder), str(seed))
+        seconds = str(ours["cpu_seconds"])
+        others = {
+            way: _run_alone(processor, way, str(folder), str(seed), seconds)
+            for way in _BESIDE.get(folder.name, (_TUTORIAL, _GUIDE))
+        }
+    finally:
+        processors.put(processor)
+    found = {_OURS: ours, **others}
+    print(folder.name, seed, json.dumps(found), flush=True)
+    return found
 
 
 def main() -> None:
@@ -166,33 +232,32 @@ def main() -> None:
     parser.add_argument("--json", type=pathlib.Path)
     asked = parser.parse_args()
     draw_sets(asked.work / "sets", asked.data.resolve())
-    found: dict[str, dict[str, list[float]]] = {}
-    for images in sorted((asked.work / "sets").iterdir()):
-        if (asked.only and images.name not in asked.only) or images.name == "boxed_scenes":
-            continue
-        folder = (asked.work / images.name).resolve()
-        prepare(images.resolve(), folder, asked.minutes)
-        ours = found.setdefault(images.name, {})
-        for seed in range(asked.seeds):
-            trained = _run_alone(_WAYS[0], str(folder), str(seed))
-            spent = trained["cpu_seconds"]
-            ours.setdefault("cpu_seconds", []).append(spent)
-            ours.setdefault(_WAYS[0], []).append(trained["figure"])
-            for way in _WAYS[1:2] if images.name == "scenes" else _WAYS[1:]:
-                figure = _run_alone(way, str(folder), str(seed), str(spent))["figure"]
-                ours.setdefault(way, []).append(figure)
-            print(
-                images.name, seed, {name: values[-1] for name, values in ours.items()}, flush=True
-            )
+    work = asked.work.resolve()
+    names = asked.only or sorted(each.name for each in (work / "sets").iterdir())
+    for name in names:  # One by one, since `init` measures how long a step takes.
+        prepare((work / "sets" / name).resolve(), work / name, asked.minutes)
+    processors: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for processor in os.sched_getaffinity(0):
+        processors.put(processor)
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        running = {
+            pool.submit(_compare, work / name, seed, processors): name
+            for seed in range(asked.seeds)
+            for name in names
+        }
+        for done in concurrent.futures.as_completed(running):
+            found[running[done]].append(done.result())
             if asked.json:
                 asked.json.write_text(json.dumps(found, indent=1) + "\n")
-    for name, ways in found.items():
-        cells = (
-            f"{statistics.mean(values):.3f} ± {statistics.pstdev(values):.3f}"
-            for way, values in ways.items()
-            if way != "cpu_seconds"
-        )
-        print(f"| {name} | {' | '.join(cells)} | {statistics.mean(ways['cpu_seconds']):.0f} s |")
+    for name, seeds in found.items():
+        cells = [
+            f"{way} {statistics.mean(values):.3f} ± {statistics.pstdev(values):.3f}"
+            for way in seeds[0]
+            if (values := [each[way]["figure"] for each in seeds])
+        ]
+        seconds = statistics.mean(each[_OURS]["cpu_seconds"] for each in seeds)
+        print(f"| {name} | {' | '.join(cells)} | {seconds:.0f} s |")
 
 
 if __name__ == "__main__":
