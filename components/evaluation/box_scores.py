@@ -20,6 +20,8 @@ from image_pipeline.components.tasks.signatures import OBJECTS
 # The mean over the overlaps from 0.5 to 0.95, and that at 0.5; over the classes, and of a class.
 MAP, MAP_50 = "map_50_95", "map_50"
 CLASS_AP = "ap_50_95"
+# Of a class's true boxes: the share that is found, with an overlap of 0.5 and whatever score.
+FOUND = "found_50"
 
 _Parts = dict[int, list[Found]]
 
@@ -60,7 +62,12 @@ class _Count(Counts):
             (name, None): of_all.mean() if len(of_all) else np.nan,
             (MAP_50, None): of_all[:, 0].mean() if len(of_all) else np.nan,
             **{(CLASS_AP, id_): own.mean() for id_, own in precisions.items()},
+            **{(FOUND, id_): _find_share(join_found(each)) for id_, each in counted.items()},
         }
+
+
+def _find_share(found: Found) -> float:
+    return found.right[:, 0].sum() / found.true if found.true else np.nan
 
 
 def join_found(parts: Sequence[Found]) -> Found:

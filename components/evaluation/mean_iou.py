@@ -14,6 +14,8 @@ from image_pipeline.components.tasks.signatures import MASK
 MEAN_IOU = "mean_io_u"
 CLASS_IOU = "io_u"
 PIXEL_ACCURACY = "pixel_accuracy"
+# Of a class's pixels: the id of the other class that most of them are taken for, and their share.
+TAKEN_FOR, MISTAKEN = "taken_for", "mistaken"
 
 _IDS = 256  # A mask's pixel is a byte.
 
@@ -54,7 +56,19 @@ class _Count(Counts):
             (name, None): np.nan if np.isnan(shares).all() else np.nanmean(shares),
             (PIXEL_ACCURACY, None): np.trace(counted) / total if total else np.nan,
             **{(CLASS_IOU, id_): share for id_, share in enumerate(shares)},
+            **_find_mistakes(counted),
         }
+
+
+def _find_mistakes(counts: np.ndarray) -> Figures:
+    """What each class is most often taken for, of those that ever are."""
+    wrong = counts * ~np.eye(len(counts), dtype=bool)
+    return {
+        (name, id_): figure
+        for id_, row in enumerate(wrong)
+        if row.any()
+        for name, figure in ((TAKEN_FOR, row.argmax()), (MISTAKEN, row.max() / counts[id_].sum()))
+    }
 
 
 def count_pixels(true: np.ndarray, predicted: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ import numpy as np
 
 from image_pipeline.components.evaluation.intervals import wilson_interval
 from image_pipeline.report.data_set import DataSet
+from image_pipeline.show.evaluation_rows import say_mistake
 
 _MOST_WORST = 12
 _MOST_CONFUSED = 12
@@ -40,6 +41,7 @@ class Metrics:
       compared: with the latest model that was good enough.
       slices: by a column's name, figures of its values' records.
       scores: precision, recall and F1 of each class.
+      mistakes: of masks and boxes, by class, what is wrong with it, in words.
       classes: the weakest first: by the lower bounds that the Evaluator estimated, or else by
         accuracy.
       measure: what `accuracy` is.
@@ -58,6 +60,7 @@ class Metrics:
     compared: dict[str, Any] | None = None
     slices: dict[str, list[dict[str, Any]]] = dataclasses.field(default_factory=dict)
     scores: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    mistakes: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,6 +156,7 @@ def describe_metrics(summary: dict[str, Any], eval_classes: dict[str, int]) -> M
         constant=evaluation.get("constant"),
         compared=evaluation.get("compared"),
         slices=evaluation.get("slices", {}),
+        mistakes={name: say_mistake(each) for name, each in evaluation.get("mistakes", {}).items()},
         scores=evaluation.get("class_figures", []),
     )
 

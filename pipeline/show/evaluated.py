@@ -43,7 +43,9 @@ def read_evaluation(
       lower bound, or without bounds the lowest accuracy (None if there is no class). `intervals`:
       None, or `overall` and `classes` as above with pairs of a lower and an upper bound (95 %). Of
       masks, boxes and tags, a class's figure is its IoU, AP50-95 or F1, under that name. `measure`
-      says what models are judged by. What else there is: see `own_figures.add_figures`.
+      says what models are judged by. `mistakes`, of masks and boxes: by class, the other that most
+      of its wrong pixels are `taken_for`, and the `share` of its pixels that is; or the share of
+      its boxes that is `found`. What else there is: see `own_figures.add_figures`.
     """
     need("tfx", "Reading an evaluation")
     import tensorflow_model_analysis as tfma
@@ -68,6 +70,8 @@ def read_evaluation(
         **{"overall": values, "classes": classes},
         "intervals": estimated if bounds or class_bounds else None,
     }
+    if mistakes := _find_mistakes({name: own for name, (own, _) in by_class.items()}, names or ()):
+        found["mistakes"] = mistakes
     found = add_figures(found, evaluation_dir)
     worst = find_worst(classes, class_bounds, each)
     if worst is not None and found["intervals"] is not None:
@@ -98,6 +102,19 @@ def _read_by_id(
     """The figures of the classes that occur, which TFMA keeps by the class's id."""
     keys = {f"classId:{number}": name for number, name in enumerate(names)}
     return {name: _read_metrics(metrics[key]) for key, name in keys.items() if key in metrics}
+
+
+def _find_mistakes(
+    by_class: Mapping[str, Mapping[str, float]], names: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """What masks' classes are taken for, and how many boxes are found, where it was measured."""
+    mistakes: dict[str, dict[str, Any]] = {}
+    for name, own in by_class.items():
+        if "mistaken" in own and (other := int(own["taken_for"])) < len(names):
+            mistakes[name] = {"taken_for": names[other], "share": own["mistaken"]}
+        elif "found_50" in own:
+            mistakes[name] = {"found": own["found_50"]}
+    return mistakes
 
 
 def find_worst(

@@ -31,6 +31,8 @@ def evaluation_rows(evaluation: Mapping[str, Any]) -> list[tuple[str, str]]:
         text = format_measured(worst[measure], interval)
         if "records" in worst:
             text += f": {count_right(worst[measure], worst['records'])}"
+        if mistake := evaluation.get("mistakes", {}).get(worst["class"]):
+            text += f": {say_mistake(mistake)}"
         rows.append(("weakest class", f"{worst['class']}, {measure} {text}"))
     rows += [_say_slice(name, each) for name, each in evaluation.get("slices", {}).items() if each]
     if compared := evaluation.get("compared"):
@@ -38,6 +40,13 @@ def evaluation_rows(evaluation: Mapping[str, Any]) -> list[tuple[str, str]]:
     if found := evaluation.get("mislabelled"):
         rows.append(("labels in doubt", _say_doubt(found)))
     return rows
+
+
+def say_mistake(mistake: Mapping[str, Any]) -> str:
+    """What is wrong with a class's masks or boxes, as `evaluated.read_evaluation` found it."""
+    if "found" in mistake:
+        return f"{mistake['found']:.0%} of its boxes are found"
+    return f"{mistake['share']:.0%} of its pixels are taken for {mistake['taken_for']}"
 
 
 def find_interval(evaluation: Mapping[str, Any]) -> tuple[float, float] | None:

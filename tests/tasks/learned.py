@@ -67,7 +67,7 @@ def read_named_examples(data, names):
     return tf.constant([examples[name] for name in names])
 
 
-def check_judged(data, model_dir, folder, is_enough, *, task, option, figures, of_class):
+def check_judged(data, model_dir, folder, is_enough, *, task, option, figures, of_class, mistakes):
     """Checks what TFMA and the commands say of a model.
 
     Args:
@@ -79,6 +79,7 @@ def check_judged(data, model_dir, folder, is_enough, *, task, option, figures, o
       option: of the bound.
       figures: all figures of all records as TFMA calls them, the measure first.
       of_class: what TFMA and we call the measure and a class's figure; and those, by name.
+      mistakes: by class's name, what we tell is wrong with it.
     """
     mean = next(iter(figures.values()))
     (key, shown, named), values = of_class
@@ -95,6 +96,9 @@ def check_judged(data, model_dir, folder, is_enough, *, task, option, figures, o
     told = read_evaluation(str(folder), data.CLASSES, shown)
     assert told["measure"] == shown and told["overall"][shown] == pytest.approx(mean)
     assert told["classes"] == pytest.approx(values)
+    assert told["mistakes"].keys() == mistakes.keys()
+    for name, mistake in mistakes.items():
+        assert told["mistakes"][name] == pytest.approx(mistake)
     worst = min(values, key=told["classes"].get)
     assert told["worst_class"] == {"class": worst, named: told["classes"][worst]}
     asked = {"option": f"evaluation.{option}", "measure": shown}

@@ -56,6 +56,19 @@ def measure(signatures):
     )
 
 
+def find_shares(signatures):
+    """Of each class's true boxes, how many some box of it overlaps by half or more."""
+    examples = tf.constant(read_examples("eval"))
+    true = signatures["transform_features"](examples=examples)["objects"].numpy()
+    found = signatures["serving_examples"](examples=examples)["objects"].numpy()
+    shares = {}
+    for id_, name in enumerate(CLASSES):
+        counts = [match_boxes(*pair).get(id_) for pair in zip(true, found, strict=True)]
+        known = [each for each in counts if each is not None]
+        shares[name] = sum(each.right[:, 0].sum() for each in known) / sum(e.true for e in known)
+    return shares
+
+
 def test_signatures_name_their_outputs(signatures):
     outputs = {name: set(each.structured_outputs) for name, each in signatures.items()}
     own = {"boxes", "scores", "labels", "count", "classes"}
@@ -155,6 +168,7 @@ def test_tfma_measures_what_numpy_does_and_judges_by_it(trained, signatures, tmp
             ("ap_50_95", "mAP50-95", "AP50-95"),
             dict(zip(CLASSES, precisions.mean(axis=1), strict=True)),
         ),
+        mistakes={name: {"found": share} for name, share in find_shares(signatures).items()},
     )
 
 

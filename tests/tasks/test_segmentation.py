@@ -1,5 +1,6 @@
 """Masks from training to evaluation: one way for all, and the same figures everywhere."""
 
+import collections
 import io
 
 import keras
@@ -51,6 +52,18 @@ def count_all(true, predicted):
         if either:
             ious[id_] = both / either
     return np.mean(list(ious.values())), ious, (true == predicted)[asked].mean()
+
+
+def find_mistakes(true, predicted):
+    """What most of each class's wrong pixels are taken for, written down anew."""
+    mistakes = {}
+    for id_, name in enumerate(CLASSES):
+        answers = predicted[true == id_]
+        wrong = collections.Counter(answers[answers != id_].tolist())
+        if wrong:
+            other = min(wrong, key=lambda other: (-wrong[other], other))
+            mistakes[name] = {"taken_for": CLASSES[other], "share": wrong[other] / len(answers)}
+    return mistakes
 
 
 def test_training_measures_what_evaluation_would(trained, signatures):
@@ -113,6 +126,7 @@ def test_tfma_measures_what_numpy_does_and_judges_by_it(trained, signatures, tmp
         option="min_mean_iou",
         figures={"mean_io_u": mean, "pixel_accuracy": accuracy},
         of_class=(("io_u", "mean IoU", "IoU"), {CLASSES[id_]: iou for id_, iou in ious.items()}),
+        mistakes=find_mistakes(learned.read_fed(mask_data), served["mask"].numpy()),
     )
 
 

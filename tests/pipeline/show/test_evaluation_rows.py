@@ -98,6 +98,21 @@ def test_what_has_no_figure_or_no_interval_is_told_without(tmp_path):
     assert rows["against the last model"].startswith("accuracy +0.000; 0 records are right only")
 
 
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [
+        (
+            {"taken_for": "road", "share": 0.614},
+            "pole, IoU 0.1: 61% of its pixels are taken for road",
+        ),
+        ({"found": 0.125}, "pole, IoU 0.1: 12% of its boxes are found"),
+    ],
+)
+def test_what_is_wrong_with_the_weakest_class_is_told(mistake, said):
+    worst = {"worst_class": {"class": "pole", "IoU": 0.1}, "mistakes": {"pole": mistake}}
+    assert dict(evaluation_rows(MEASURED | worst))["weakest class"] == said
+
+
 def test_without_figures_there_is_the_score_alone(tmp_path):
     found = add_figures(MEASURED, str(tmp_path))
     assert found["score"] == 0.75 and found["intervals"] is None
