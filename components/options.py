@@ -14,6 +14,19 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import show, suggest
 
 _MOST_LINES = 20  # of a message
+# What Keras's image_dataset_from_directory calls options, and what they are here.
+_ELSEWHERE = {
+    "class_names": 'classes=["…", "…"] of ingest',
+    "color_mode": 'view={"channels": 3}, or 1 for gray',
+    "crop_to_aspect_ratio": 'prepare={"resize": "exact", "size_px": …} of ingest for False, and '
+    "nothing for True",
+    "directory": "the first argument of ingest",
+    "image_size": 'view={"height_px": …, "width_px": …}',
+    "label_mode": 'labels="one_hot" of input_fn for "categorical", and labels="ids" for "int"',
+    "shuffle": 'mode="eval" of input_fn for False, which reads in order, and mode="train" for True',
+    "subset": 'split="train" or split="eval" of input_fn',
+    "validation_split": 'splits={"train": 0.8, "eval": 0.2} of ingest',
+}
 _MOST_SHOWN = 200  # characters of a key
 
 
@@ -76,7 +89,8 @@ def _explain(error: Mapping[str, Any], kind: type[Options], within: Sequence[str
             return f"  {location or 'config'}: {message}"
         return f"  {location}: {message}, got {show(error['input'])}"
     known = _known_keys(kind, error["loc"][:-1])
-    hint = suggest(str(error["loc"][-1]), known)
+    key = str(error["loc"][-1])
+    hint = f"here that is {_ELSEWHERE[key]}; " if key in _ELSEWHERE else suggest(key, known)
     return f"  {location}: unknown key; {hint}known: {', '.join(known)}"
 
 

@@ -10,8 +10,11 @@ import contextlib
 import functools
 import inspect
 import logging
+import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
+
+import numpy as np
 
 from image_pipeline.components.errors import UserError, explain_shortage
 from image_pipeline.components.files import as_text
@@ -86,7 +89,19 @@ def _unlogged() -> Iterator[None]:
         beam_log.removeFilter(is_news)
 
 
+@contextlib.contextmanager
+def _unmoved() -> Iterator[None]:
+    """Keeps the random state of Python and NumPy, from which Beam draws, and Keras weights."""
+    python, numpy = random.getstate(), np.random.get_state()
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)
+
+
 @_explained
+@_unmoved()
 def ingest(
     images_dir: str,
     output_dir: str,
@@ -125,6 +140,7 @@ def ingest(
 
 
 @_explained
+@_unmoved()
 def analyze(
     data_dir: str,
     graph_dir: str,
@@ -482,4 +498,9 @@ def _choose_view(view: View, config: Config, graph_dir: str | None) -> ViewOptio
 
 
 def _as_dict(view: View) -> Mapping[str, Any]:
+    if not isinstance(view, ViewOptions | Mapping | None):
+        raise UserError(
+            'view must be the options of `view`, such as {"height_px": 64, "width_px": 64}, got '
+            f"{show(view)}."
+        )
     return view.model_dump() if isinstance(view, ViewOptions) else view or {}

@@ -17,7 +17,7 @@ from image_pipeline.components.dataset.checksums import (
     ManifestPart,
     describe_file,
 )
-from image_pipeline.components.dataset.other_records import explain_other_records
+from image_pipeline.components.dataset.other_records import explain_no_data_set
 from image_pipeline.components.dataset.paths import MANIFEST
 from image_pipeline.components.dataset.record import (
     Column,
@@ -334,7 +334,7 @@ def read_whole_manifest(data_dir: str) -> Manifest:
     except FileNotFoundError as error:
         what = "is incomplete" if files.exists(data_dir) else "does not exist"
         raise UserError(
-            explain_other_records(data_dir)
+            explain_no_data_set(data_dir)
             or f"The data set {data_dir!r} {what}: it has no {MANIFEST}; check the path, or run "
             "again what was writing it."
         ) from error

@@ -6,7 +6,7 @@ import shlex
 import zlib
 
 from image_pipeline.components import files
-from image_pipeline.components.dataset.paths import INDEX, MANIFEST, in_split
+from image_pipeline.components.dataset.paths import INDEX, MANIFEST, WORK, in_split
 from image_pipeline.components.dataset.tfrecord import HEADER_BYTES, CorruptRecord, read_length
 
 _MOST_FILES = 100  # of those that are looked into: a split may have files without a record
@@ -39,6 +39,24 @@ def explain_other_records(folder: str) -> str | None:
         "programs write them. Ingest them, which keeps the splits: image-pipeline ingest "
         f"--images {shlex.quote(f'tfrecord:{folder}')} --output data; in a TFX pipeline, by "
         f'ImageExampleGen("tfrecord:{folder}").{again}'
+    )
+
+
+def explain_no_data_set(folder: str) -> str | None:
+    """What a folder without a manifest is and what to do with it; None if it is to be one of ours.
+
+    Args:
+      folder: which has no manifest, or its URI; it need not exist.
+    """
+    if said := explain_other_records(folder):
+        return said
+    begun = any(files.exists(files.join(folder, name)) for name in (INDEX, WORK))
+    if begun or files.list_files(folder, in_split("*")) or not files.exists(folder):
+        return None
+    return (
+        f"{folder!r} is not a data set: it has neither {MANIFEST} nor shards; give the folder that "
+        "ingest wrote. If it holds images, ingest them first: image-pipeline ingest --images "
+        f'{shlex.quote(folder)} --output data; in Python, ingest({folder!r}, "data").'
     )
 
 

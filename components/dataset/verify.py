@@ -18,7 +18,7 @@ from image_pipeline.components.dataset.lists import (
     read_list,
 )
 from image_pipeline.components.dataset.manifest import Manifest, parse_manifest
-from image_pipeline.components.dataset.other_records import explain_other_records
+from image_pipeline.components.dataset.other_records import explain_no_data_set
 from image_pipeline.components.dataset.paths import INDEX, MANIFEST, in_split, name_copy
 from image_pipeline.components.dataset.verify_shard import (
     CHANGED,
@@ -49,7 +49,7 @@ def verify_data_set(output_dir: str) -> list[Finding]:
         manifest = parse_manifest(files.read_file(files.join(output_dir, MANIFEST)))
     except FileNotFoundError:
         problem = "missing, so the data set is incomplete; run again what was writing it"
-        return [Finding(MANIFEST, explain_other_records(output_dir) or problem)]
+        return [Finding(MANIFEST, explain_no_data_set(output_dir) or problem)]
     except ValueError as error:
         return [Finding(MANIFEST, f"damaged ({type(error).__name__}: {error}); run ingest again")]
     return _verify_content(output_dir, manifest)

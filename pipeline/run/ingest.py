@@ -10,6 +10,7 @@ from rich.console import Console
 from image_pipeline.components import files
 from image_pipeline.components.beam.flags import parse_flags, reject_flags
 from image_pipeline.components.dataset.manifest import read_manifest
+from image_pipeline.components.dataset.paths import WORK
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.retry import retry_work_dir
 from image_pipeline.components.ingest.run import run_ingest, run_retry
@@ -50,7 +51,7 @@ def ingest_folder(
         manifest = run_ingest(
             listing.images,
             output_dir,
-            files.join(output_dir, ".work"),
+            files.join(output_dir, WORK),
             listing.options,
             lambda: make_beam_pipeline(beam_args),
             listing,

@@ -13,6 +13,7 @@ from image_pipeline.components import files
 from image_pipeline.components.beam.job import check_same_code
 from image_pipeline.components.code_version import ROOMS, code_version
 from image_pipeline.components.dataset.manifest import read_whole_manifest
+from image_pipeline.components.dataset.paths import WORK
 from image_pipeline.components.dataset.record import Column, further_columns
 from image_pipeline.components.feeding.pixel_types import check_data_set
 from image_pipeline.components.ingest.transforms import IngestImages
@@ -109,7 +110,7 @@ class _Ingest(beam.PTransform):
 
     def expand(self, root: beam.Pipeline) -> beam.PCollection:
         """Builds the pipeline; its result has one element, the data set's folder."""
-        work_dir = files.join(self.data_dir, ".work")
+        work_dir = files.join(self.data_dir, WORK)
         return (
             root
             | "Images" >> IngestImages(self.images_dir, self.data_dir, work_dir, self.options)

@@ -182,6 +182,17 @@ def test_what_is_damaged_or_none_is_said_in_one_line(content, problem, tmp_path)
 def test_a_folder_without_one_is_no_whole_data_set(tmp_path):
     with pytest.raises(FileNotFoundError):
         read_manifest(str(tmp_path))
+    (tmp_path / "photos" / "cat").mkdir(parents=True)
+    (tmp_path / "photos" / "cat" / "a.jpg").touch()
+    photos = str(tmp_path / "photos")
+    with pytest.raises(UserError) as error:
+        read_whole_manifest(photos)
+    assert str(error.value) == (
+        f"'{photos}' is not a data set: it has neither manifest.json nor shards; give the folder "
+        "that ingest wrote. If it holds images, ingest them first: image-pipeline ingest --images "
+        f"{photos} --output data; in Python, ingest('{photos}', \"data\")."
+    )
+    (tmp_path / ".work").mkdir()
     with pytest.raises(UserError, match=r"is incomplete: it has no manifest\.json; check the path"):
         read_whole_manifest(str(tmp_path))
     with pytest.raises(UserError, match="none' does not exist: it has no"):

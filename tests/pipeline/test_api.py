@@ -1,6 +1,7 @@
 """The Python API gives what the command line and TFX's components give, bit for bit."""
 
 import json
+import random
 import subprocess
 import sys
 
@@ -303,6 +304,12 @@ def test_a_loop_of_ones_own_may_have_what_the_trainer_may_not(folder):
     assert (images.shape, images.dtype) == ((2, 3, 8, 6), np.uint8)
 
 
+_VIEW_MUST = (
+    r"^view must be the options of `view`, such as {\"height_px\": 64, \"width_px\": 64}, got "
+    r"\(64, 64\)\.$"
+)
+
+
 @pytest.mark.parametrize(
     ("function", "arguments", "keywords", "message"),
     [
@@ -313,11 +320,31 @@ def test_a_loop_of_ones_own_may_have_what_the_trainer_may_not(folder):
         (analyze, ("{}/data", "{}/o"), {"batch_size": 0}, "transform.batch_size: .*, got 0"),
         (input_fn, ("{}/data", "test"), {}, "got .test.; known: train, eval"),
         (input_fn, ("{}/data",), {"batch_size": -1}, "feeding.batch_size: .*, got -1"),
+        *(
+            (function, ("{}/data", last), {"view": (64, 64)}, _VIEW_MUST)
+            for function, last in ((analyze, "{}/o"), (input_fn, "train"))
+        ),
     ],
 )
 def test_a_mistake_is_one_clear_message(folder, function, arguments, keywords, message):
     with pytest.raises(UserError, match=message):
         function(*(argument.format(folder) for argument in arguments), **keywords)
+
+
+def test_random_numbers_of_a_script_are_those_without_it(folder, tmp_path):
+    """Such as Keras's initial weights after `keras.utils.set_random_seed`."""
+    images, data = str(folder / "images"), str(tmp_path / "data")
+    calls = (
+        lambda: ingest(images, data),
+        lambda: analyze(data, str(tmp_path / "graph"), view=VIEW),
+    )
+    for each in calls:
+        random.seed(7)
+        np.random.seed(7)
+        python, numpy = random.getstate(), np.random.get_state()
+        each()
+        assert random.getstate() == python
+        np.testing.assert_equal(np.random.get_state(), numpy)
 
 
 _UNUSABLE = """

@@ -131,7 +131,7 @@ def test_quarantine_list_takes_the_latest_data_set_of_a_run(folder, tmp_path):
 
 def test_quarantine_list_of_no_data_set_is_explained(tmp_path):
     _, message = call("quarantine", "list", tmp_path)
-    assert "is incomplete: it has no manifest.json" in message
+    assert "is not a data set: it has neither manifest.json nor shards" in message
 
 
 def test_quarantine_retry_adds_what_was_repaired(folder):

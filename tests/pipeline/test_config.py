@@ -40,6 +40,32 @@ def test_an_empty_file_is_all_default(tmp_path):
             r"eval_subset.recrods: unknown key; did you mean records\? known: records, seed, strat",
         ),
         ("ingest.masks.clases=[a]", r"masks.clases: unknown key; did you mean classes\? known: i"),
+        (
+            "feeding.shuffle=false",
+            r'g.shuffle: unknown key; here that is mode="eval" of input_fn for False, which reads '
+            r'in order, and mode="train" for True; known: batch_size,',
+        ),
+        (
+            "feeding.image_size=[64, 64]",
+            r'image_size: unknown key; here that is view={"height_px": …, "width_px": …}; known: b',
+        ),
+        (
+            "feeding.subset=validation",
+            r'subset: unknown key; here that is split="train" or split="eval" of input_fn; known: ',
+        ),
+        (
+            "ingest.validation_split=0.2",
+            r'split: unknown key; here that is splits={"train": 0.8, "eval": 0.2} of ingest; known',
+        ),
+        (
+            "ingest.label_mode=categorical",
+            r'here that is labels="one_hot" of input_fn for "categorical", and labels="ids" for "i',
+        ),
+        ("view.color_mode=rgb", r'here that is view={"channels": 3}, or 1 for gray; known: heig'),
+        (
+            "ingest.directory=x",
+            r"directory: unknown key; here that is the first argument of ingest",
+        ),
         ("training.epochs=0", r"training.epochs: .* greater than 0, got 0"),
         ("ingest.label_pattern=x", r"ingest: label_pattern must contain"),
         ("training.epochs", r"--set is written key=value, got 'training.epochs'"),
