@@ -29,6 +29,12 @@ def find_model(folder: str) -> str:
         return found[-1]
     if files.is_file(files.join(folder, SERVED_MODEL, MODEL_FILE)):
         return files.join(folder, SERVED_MODEL)
+    if files.is_file(folder):
+        raise UserError(
+            f"{folder!r} is a file, but the model must be an exported one's folder; write it with "
+            "the transform graph that the model was trained behind: "
+            f"image_pipeline.export_model(keras.models.load_model({folder!r}), graph, folder)."
+        )
     what = "holds no model" if files.exists(folder) else "does not exist"
     raise UserError(
         f"{folder!r} {what}: there must be {MODEL_FILE} in it or in a version's folder below it; "

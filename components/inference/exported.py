@@ -44,7 +44,8 @@ class ExportedModel:
             raise UserError(
                 f"{folder!r} is a SavedModel, but its signature {SERVE_IMAGES!r} does not take "
                 f"{IMAGE_BYTES!r} and answer {VALID!r} and {ERROR!r}: only models that this "
-                "project exported or pushed can be asked."
+                "project exported or pushed can be asked; instead of Keras's own model.export, "
+                "write it by image_pipeline.export_model(model, graph, folder)."
             )
         self.outputs = frozenset(self._serve.structured_outputs)
 

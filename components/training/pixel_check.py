@@ -76,7 +76,7 @@ def notice_pixels(
     told = []
     if (found := _find_problem(model, images)) is not None:
         layer, problem = found
-        changer, it = "the model", "that"
+        changer, it = "the model", "that step"
         if layer is not None:
             changer, it = f"the model's layer {layer.name!r}", "the layer"
         out = "that to them" if hasattr(layer, "value_range") else _LEVELS_AS_ARE
@@ -87,7 +87,7 @@ def notice_pixels(
             if np.ptp(images) >= _LEVELS and not any(map(_scales, _list_layers(model))):
                 told.append(
                     f"{name} was made with include_preprocessing=False, and so does not scale its "
-                    f"images, but {gives}; leave that out"
+                    f"images, but {gives}; leave that argument out"
                 )
         elif not differs <= _MOST_LEVELS:
             told.append(

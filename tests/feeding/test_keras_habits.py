@@ -1,5 +1,8 @@
 """What people do with Keras's own data sets does the same with ours."""
 
+import pathlib
+import re
+
 import keras
 import numpy as np
 import pytest
@@ -36,6 +39,33 @@ def test_one_loss_suits_mixed_batches_and_validation_and_tensorboard_logs_both(
     model.compile("sgd", "sparse_categorical_crossentropy", metrics=["accuracy"])
     assert model.evaluate(ids, verbose=0)[1] == pytest.approx(history.history["val_accuracy"][-1])
     assert {path.name for path in tmp_path.iterdir()} == {"train", "validation"}
+
+
+@pytest.mark.parametrize(
+    ("loss", "mode", "said"),
+    [
+        (
+            "sparse_categorical_crossentropy",
+            "train",
+            "Argument `output` must have rank (ndim) `target.ndim - 1`",
+        ),
+        (
+            "categorical_crossentropy",
+            "eval",
+            "Arguments `target` and `output` must have the same rank (ndim)",
+        ),
+    ],
+)
+def test_what_keras_says_of_labels_that_do_not_fit_a_loss_is_documented(
+    train_shards, loss, mode, said
+):
+    model = keras.Sequential(
+        [keras.Input((8, 8, 3)), keras.layers.Flatten(), keras.layers.Dense(2, "softmax")]
+    )
+    model.compile("sgd", loss)
+    with pytest.raises(ValueError, match=re.escape(said)):
+        model.fit(open_data(train_shards, mode, augment=["mixup"] * (mode == "train")), verbose=0)
+    assert said in (pathlib.Path(__file__).parents[2] / "docs" / "feeding.md").read_text()
 
 
 def read(data):

@@ -135,6 +135,12 @@ def test_what_cannot_be_read_or_written_is_refused_in_a_sentence(folder, capfd, 
     [
         ("photos", "Error: 'photos' holds no model: there must be saved_model.pb in it"),
         ("nowhere", "Error: 'nowhere' does not exist: there must be saved_model.pb in it"),
+        (
+            "best.keras",
+            "Error: 'best.keras' is a file, but the model must be an exported one's folder; write "
+            "it with the transform graph that the model was trained behind: "
+            "image_pipeline.export_model(keras.models.load_model('best.keras'), graph, folder).",
+        ),
         ("cut", "Error: the model in 'cut' cannot be used: "),
         ("other", "Error: 'other' is a SavedModel, but its signature 'serving_default' does not"),
     ],
@@ -144,6 +150,11 @@ def test_what_is_no_model_of_ours_is_refused_in_a_sentence(folder, capfd, model_
 
     if model_dir == "other":
         tf.saved_model.save(tf.Module(), model_dir)
+        message += " take 'image_bytes' and answer 'valid' and 'error': only models that this "
+        message += "project exported or pushed can be asked; instead of Keras's own model.export, "
+        message += "write it by image_pipeline.export_model(model, graph, folder)."
+    if model_dir == "best.keras":
+        (folder / model_dir).touch()
     if model_dir == "cut":
         (folder / "cut").mkdir()
         (folder / "cut" / "saved_model.pb").write_bytes(b"no protocol buffer")

@@ -114,7 +114,7 @@ def test_a_network_that_scales_by_no_layer_of_its_own_is_told_likewise(graph, ma
     (one,) = told
     by = "centres grey levels, 0 to 255, but" if name == "caffe" else f"{does} grey levels, 0 to"
     assert one.startswith(f"the model {by}")
-    assert one.endswith("; set transform.preprocessing_fn=keep_levels, or leave that out")
+    assert one.endswith("; set transform.preprocessing_fn=keep_levels, or leave that step out")
 
 
 @pytest.mark.parametrize(
