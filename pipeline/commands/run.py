@@ -136,6 +136,7 @@ def _cross_validate(
     with hold_lock(plan.output_dir), open_terminal(plan.folder.log_path) as console:
         from image_pipeline.run.folds import cross_validate, notice_rare
         from image_pipeline.show.progress import ComponentProgress
+        from image_pipeline.show.words import SHARES
 
         told = None if as_json or quiet else console
         noticed = [
@@ -151,7 +152,7 @@ def _cross_validate(
             )
         if told is not None:
             rows = [
-                (name, f"{of['mean']:.3f} ({of['low']:.3f} to {of['high']:.3f})")
+                (SHARES.get(name, name), f"{of['mean']:.3f} ({of['low']:.3f} to {of['high']:.3f})")
                 for name, of in summary["figures"].items()
             ]
             print_rows([(f"mean of {folds} folds", "and its 95 % interval"), *rows], told)
