@@ -30,8 +30,8 @@ _WITH_PLACES = tuple(_PRETRAINED)
 _LEAST_PHOTO_PX = 32
 # Sides that a view may have, the largest first: of a square, or of one of the same area.
 _SIDES = (224, 192, 160, 128, 96)
-_BLOCK_PX = 32  # by as much most networks shrink an image
-_PLACED_BLOCK_PX = 16
+_BLOCK_PX = 16  # sides of a view are multiples of it, so that most networks halve them evenly
+_TINY_VIEW_PX = 32  # at least as large are tiny images shown
 _WIDEST = 2.0  # sides of a view, the longer by the shorter
 _ALIKE = 0.8  # share of the images that lie the same way, so that a view of that shape suits them
 
@@ -184,7 +184,7 @@ def _fit_into_time(
       for the smallest view, unless it is to be taken all the same.
     """
     is_tuned = model in WANTED_PIXELS
-    views = list_views(sizes, layout.kind_of_label, is_tuned)
+    views = list_views(sizes, is_tuned)
     middle = views[len(views) // 2]
     if wishes.side_px is not None:
         height, width, channels = views[0]
@@ -210,7 +210,7 @@ def _fit_into_time(
     return None
 
 
-def list_views(sizes: Sizes, kind: str, is_tuned: bool) -> list[tuple[int, int, int]]:
+def list_views(sizes: Sizes, is_tuned: bool) -> list[tuple[int, int, int]]:
     """The model's inputs that suit images, the largest first.
 
     Small images stay as they are, and so do the pictures of sounds; but tiny ones are shown at a
@@ -219,7 +219,6 @@ def list_views(sizes: Sizes, kind: str, is_tuned: bool) -> list[tuple[int, int, 
 
     Args:
       sizes: of some images.
-      kind: of their labels; those with places need sides that halve evenly.
       is_tuned: whether the network knows photos.
 
     Returns:
@@ -233,20 +232,20 @@ def list_views(sizes: Sizes, kind: str, is_tuned: bool) -> list[tuple[int, int, 
     if sizes.sound is not None:
         return [(height, width, channels)]
     if is_small and not is_tuned:
-        times = 1 if shorter >= _TINY_PX else -(-_BLOCK_PX // shorter)
+        times = 1 if shorter >= _TINY_PX else -(-_TINY_VIEW_PX // shorter)
         high, wide = (height, width) if _lie_alike(sizes) else (shorter, shorter)
         return [(times * high, times * wide, channels)]
     sides = [side for side in _SIDES if side <= max(shorter, _SIDES[-1])]
     ratio = min(max(width / height, 1 / _WIDEST), _WIDEST) if _lie_alike(sizes) else 1.0
-    block = _PLACED_BLOCK_PX if kind in _WITH_PLACES else _BLOCK_PX
     shaped = [(side / ratio**0.5, side * ratio**0.5) for side in sides]
-    if ratio == 1 or min(sides) < 2 * block:
+    if ratio == 1 or min(sides) < 2 * _BLOCK_PX:
         return [(round(high), round(wide), channels) for high, wide in shaped]
-    rounded = [
-        (max(1, round(high / block)) * block, max(1, round(wide / block)) * block, channels)
-        for high, wide in shaped
-    ]
+    rounded = [(_round(high), _round(wide), channels) for high, wide in shaped]
     return list(dict.fromkeys(rounded))
+
+
+def _round(side_px: float) -> int:
+    return max(1, round(side_px / _BLOCK_PX)) * _BLOCK_PX
 
 
 def _lie_alike(sizes: Sizes) -> bool:

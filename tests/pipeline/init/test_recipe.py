@@ -85,31 +85,30 @@ def test_without_the_weights_it_says_what_to_install(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "kind", "view"),
+    ("sizes", "view"),
     [
-        (Sizes(32, 40, equal=True, gray=False), "classes", (32, 40, 3)),
-        (Sizes(28, 28, equal=True, gray=True), "classes", (28, 28, 1)),
-        (Sizes(8, 8, equal=True, gray=True), "classes", (32, 32, 1)),
-        (Sizes(15, 20, equal=True, gray=True), "classes", (45, 60, 1)),
-        (Sizes(90, 70, equal=False, gray=False), "classes", (70, 70, 3)),
-        (_lie(landscape=7, portrait=3), "classes", (224, 224, 3)),
-        (_lie(landscape=8, portrait=2), "classes", (192, 256, 3)),
-        (_lie(landscape=8, portrait=2), "boxes", (192, 256, 3)),
-        (Sizes(360, 480, equal=True, gray=False), "masks", (192, 256, 3)),
-        (Sizes(480, 360, equal=True, gray=False), "masks", (256, 192, 3)),
-        (Sizes(100, 900, equal=True, gray=False), "boxes", (64, 128, 3)),
-        (Sizes(64, 99, equal=True, gray=False, values=("uint16", 6)), "values", (64, 99, 6)),
+        (Sizes(32, 40, equal=True, gray=False), (32, 40, 3)),
+        (Sizes(28, 28, equal=True, gray=True), (28, 28, 1)),
+        (Sizes(8, 8, equal=True, gray=True), (32, 32, 1)),
+        (Sizes(15, 20, equal=True, gray=True), (45, 60, 1)),
+        (Sizes(90, 70, equal=False, gray=False), (70, 70, 3)),
+        (_lie(landscape=7, portrait=3), (224, 224, 3)),
+        (_lie(landscape=8, portrait=2), (192, 256, 3)),
+        (Sizes(360, 480, equal=True, gray=False), (192, 256, 3)),
+        (Sizes(480, 360, equal=True, gray=False), (256, 192, 3)),
+        (Sizes(100, 900, equal=True, gray=False), (64, 128, 3)),
+        (Sizes(64, 99, equal=True, gray=False, values=("uint16", 6)), (64, 99, 6)),
     ],
 )
-def test_the_view_follows_the_sizes(sizes, kind, view):
-    assert list_views(sizes, kind, is_tuned=False)[0] == view
+def test_the_view_follows_the_sizes(sizes, view):
+    assert list_views(sizes, is_tuned=False)[0] == view
 
 
 def test_a_network_of_photos_sees_small_images_larger_and_in_three_channels():
     gray = Sizes(48, 48, equal=True, gray=True)
-    assert list_views(gray, "classes", is_tuned=True) == [(96, 96, 3)]
-    assert list_views(gray, "classes", is_tuned=False) == [(48, 48, 1)]
-    sides = [view[0] for view in list_views(PHOTOS, "classes", is_tuned=True)]
+    assert list_views(gray, is_tuned=True) == [(96, 96, 3)]
+    assert list_views(gray, is_tuned=False) == [(48, 48, 1)]
+    sides = [view[0] for view in list_views(PHOTOS, is_tuned=True)]
     assert sides == [224, 192, 160, 128, 96]
 
 

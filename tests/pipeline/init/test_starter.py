@@ -76,7 +76,7 @@ def test_the_configuration_says_what_was_guessed(tmp_path):
     assert config.ingest.splits == {"train": 0.8, "eval": 0.2}
     assert config.ingest.max_bad_fraction == 0.01
     assert config.ingest.prepare.encoding == "original"
-    assert (config.view.height_px, config.view.width_px) == (96, 96)
+    assert (config.view.height_px, config.view.width_px) == (80, 112)
     assert (config.feeding.batch_size, config.training.model) == (32, "EfficientNetLite0")
     assert config.transform.preprocessing_fn.endswith("fixed.minus_one_to_one")
     assert [step.op for step in config.feeding.augment] == ["flip_horizontal"]
