@@ -14,8 +14,6 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
-
 from image_pipeline.components.errors import UserError, explain_shortage
 from image_pipeline.components.files import as_text
 from image_pipeline.components.messages import show
@@ -92,6 +90,8 @@ def _unlogged() -> Iterator[None]:
 @contextlib.contextmanager
 def _unmoved() -> Iterator[None]:
     """Keeps the random state of Python and NumPy, from which Beam draws, and Keras weights."""
+    import numpy as np
+
     python, numpy = random.getstate(), np.random.get_state()
     try:
         yield
