@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from image_pipeline.components import files
 from image_pipeline.components.dataset.index_file import scan_index
 from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.feeding.options import FeedingOptions
@@ -159,7 +160,9 @@ def _can_be_seen(listing: Listing) -> bool:
 
 
 def _look_at_mirrored(listing: Listing) -> Mirrored | None:
-    """What mirrored images look like; None of what is not known."""
+    """What mirrored images look like; None if not known, or if reading them would take long."""
+    if not files.is_local(listing.images):
+        return None
     return look_at_mirrored(listing.source, _take(listing, _LISTED), listing.options)
 
 

@@ -1,9 +1,11 @@
 """What a run is to do, of a few small folders."""
 
+import dataclasses
+
 import pytest
 from click.testing import CliRunner
 
-from image_pipeline.choose_steps import choose_steps
+from image_pipeline.choose_steps import choose_steps, complete_steps
 from image_pipeline.cli import cli
 from image_pipeline.commands import run
 from image_pipeline.components import files
@@ -102,6 +104,10 @@ def test_what_is_another_class_in_a_mirror_is_not_mirrored(tmp_path):
     assert plan.config.feeding.steps == ()
     (said,) = [each for each in survey.noticed if each.startswith("feeding.augment names no")]
     assert ": none; mirrored images look like other classes (of 80, " in said
+    far = complete_steps(
+        load_config(None), dataclasses.replace(survey, images="s3://letters", noticed=())
+    )
+    assert [step.op for step in far[0].feeding.augment] == ["flip_horizontal"]
     draw_texts(tmp_path / "signs", {"o": "o", "i": "I", "minus": "-", "eight": "8"})
     plan, _ = plan_run(load_config(None), str(tmp_path / "signs"), str(tmp_path / "out"), ())
     assert [step.op for step in plan.config.feeding.augment] == ["flip_horizontal"]
