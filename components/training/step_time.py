@@ -1,4 +1,4 @@
-"""How long training takes on this machine, by two steps of it."""
+"""How long training takes on this machine, by a few steps of it."""
 
 import time
 
@@ -9,7 +9,10 @@ from image_pipeline.components.models.find_builder import find_builder
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.choose_task import TASK_OF
 
-_BATCH, _STEPS = 8, 2
+# As many images a step as have so many pixels: with few small ones, calling the step would take
+# more time than the step.
+_PIXELS, _LEAST, _MOST = 2**17, 8, 32
+_STEPS = 3
 
 
 def measure_step(
@@ -26,14 +29,15 @@ def measure_step(
       channels: of the model's input.
 
     Returns:
-      Seconds for each image of the faster step.
+      Seconds for each image of the fastest step.
     """
     task = next(each for label, each in TASK_OF.items() if label.name == kind)
     shape = height_px, width_px, channels
+    count = min(_MOST, max(_LEAST, _PIXELS // (height_px * width_px)))
     outputs = 1 if task.head == "value" else max(2, classes)
     build = find_builder(model_name, task.head)
     model = build(shape, outputs, TrainingOptions(model=model_name))
-    images = tf.zeros([_BATCH, *shape])
+    images = tf.zeros([count, *shape])
     labels, _ = task.make_labels(model(images), False)
     model.train_on_batch(images, labels)  # traces
     seconds = []
@@ -42,4 +46,4 @@ def measure_step(
         model.train_on_batch(images, labels)
         seconds.append(time.perf_counter() - started)
     keras.utils.clear_session()
-    return min(seconds) / _BATCH
+    return min(seconds) / count

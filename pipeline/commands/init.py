@@ -54,7 +54,7 @@ def init(
     """Look at a folder, a table or a generator, and write a starter configuration for it.
 
     Shows what it found: classes and splits by names, sizes, duplicates, what an ingest will take
-    by some of the images, which it prepares on trial, and what training will take by two steps of
+    by some of the images, which it prepares on trial, and what training will take by some steps of
     it. Asks what cannot be known before it writes the file. Of a generator, runs the first items.
     """
     from image_pipeline.components.meaning.options import IngestOptions
@@ -284,7 +284,7 @@ def _measure_by(kind: str, classes: int) -> Callable[[str, int, int, int], float
     """What measures a step of a network for labels of a kind."""
 
     def measure(*network: Any) -> float:
-        say("Two steps of training are measured …", err=True)
+        say("Some steps of training are measured …", err=True)
         with quiet_libraries("init"):
             from image_pipeline.components.training.step_time import measure_step
 
