@@ -17,13 +17,12 @@ from image_pipeline.components.labels.kinds import CLASSES, find_kind
 from image_pipeline.components.meaning.listing import Listing
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.config import PipelineConfig
-from image_pipeline.init.mirror import Mirrored, look_at_mirrored
+from image_pipeline.init.mirror import MOST_NAMES, Mirrored, look_at_mirrored
 from image_pipeline.init.sizes import measure_sizes
 
 SMALL_PX = 64
 """Sides below it make an image small; JPEG's blocks are a large part of it, too."""
 _LOOKED_AT = 20  # images whose sizes tell whether they are small
-_LISTED = 5000  # of which some show whether a mirrored image is of another class
 # Moved images teach more only where a model has learned the images as they are: it takes so many,
 # seen so often.
 _MOVED_IMAGES, _MOVED_EPOCHS = 5_000, 20
@@ -95,9 +94,9 @@ def complete_steps(
     """
     if config.feeding.augment is not None:
         return config, ""
-    labels, sees = config.ingest.label_kind, listing is not None and _can_be_seen(listing)
-    seen = listing if sees else None
-    mirrored = None if seen is None or labels is not CLASSES else _look_at_mirrored(seen)
+    labels = config.ingest.label_kind
+    seen = listing if listing is not None and _can_be_seen(listing) else None
+    mirrored = _look_at_mirrored(seen) if seen is not None and labels is CLASSES else None
     return _complete(
         config,
         labels.name,
@@ -134,18 +133,20 @@ def _complete(
 ) -> tuple[PipelineConfig, str]:
     if shorter_px is None:
         shorter_px = min(config.view.height_px, config.view.width_px)
-    changes = mirrored is not None and mirrored.changes_class
+    changed = mirrored if mirrored is not None and mirrored.changes_class else None
     steps, suited = choose_steps(
         *(kind, shorter_px),
         images=images,
         epochs=config.training.epochs,
         is_sound=is_sound,
-        mirrored=not changes,
+        mirrored=changed is None,
     )
     feeding = FeedingOptions.model_validate(config.feeding.model_dump() | {"augment": steps})
     names = ", ".join(step.model_dump()["op"] for step in feeding.steps) or "none"
-    why = f"; {mirrored.say()}" if mirrored is not None and changes else ""
-    if "flip_horizontal" in names and kind == "classes":
+    why = ""
+    if changed is not None:
+        why = f"; {changed.say()}"
+    elif "flip_horizontal" in names and kind == "classes":
         why = "; leave out flip_horizontal where a mirrored image is another class"
     said = (
         "feeding.augment names no random steps; training takes those that suit "
@@ -163,7 +164,7 @@ def _look_at_mirrored(listing: Listing) -> Mirrored | None:
     """What mirrored images look like; None if not known, or if reading them would take long."""
     if not files.is_local(listing.images):
         return None
-    return look_at_mirrored(listing.source, _take(listing, _LISTED), listing.options)
+    return look_at_mirrored(listing.source, _take(listing, MOST_NAMES), listing.options)
 
 
 def _take(listing: Listing, count: int) -> list[ImageRef]:

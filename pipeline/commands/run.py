@@ -155,8 +155,8 @@ def _cross_validate(
                 (SHARES.get(name, name), f"{of['mean']:.3f} ({of['low']:.3f} to {of['high']:.3f})")
                 for name, of in summary["figures"].items()
             ]
-            print_rows([(f"mean of {folds} folds", "and its 95 % interval"), *rows], told)
-            print_rows([("models", f"{plan.output_dir}/fold_1 … fold_{folds}")], told)
+            models = ("models", f"{plan.output_dir}/fold_1 … fold_{folds}")
+            print_rows([(f"mean of {folds} folds", "and its 95 % interval"), *rows, models], told)
     if as_json:
         click.echo(to_json(summary))
 

@@ -16,7 +16,9 @@ from image_pipeline.components.meaning.path_patterns import label_of
 from image_pipeline.components.sources.reading import try_read
 from image_pipeline.components.sources.references import ImageRef, Source
 
-_MOST, _OF_SO_MANY = 600, 5000  # images looked at, and names
+MOST_NAMES = 5000
+"""Of so many images, drawn at random, the first of each class are looked at."""
+_MOST = 600  # images looked at
 _LEAST_OF_A_CLASS = 10
 _SIDE_PX = 16
 _PARTS = 5
@@ -72,7 +74,7 @@ def look_at_mirrored(
     Returns:
       The comparison; None with fewer than two classes of ten images that can be read.
     """
-    refs = random.Random(0).sample(refs, min(len(refs), _OF_SO_MANY))
+    refs = random.Random(0).sample(refs, min(len(refs), MOST_NAMES))
     labels = [label_of(ref, options) or None for ref in refs]
     classes = {label for label in labels if label is not None}
     each = max(_LEAST_OF_A_CLASS, _MOST // max(1, len(classes)))
