@@ -14,6 +14,7 @@ from image_pipeline.components.models.names import (
     CNN,
     DETECTOR,
     DETECTOR_LITE0,
+    PLAIN,
     RESNET,
     RESNET_WIDE,
     SMALL,
@@ -39,6 +40,7 @@ _WHOLE: dict[str, BuildModel] = {
 }
 _FEATURES: dict[str, See] = {
     SMALL: model.build_features,
+    PLAIN: model.see_plainly,
     RESNET: see_compactly,
     RESNET_WIDE: see_widely,
     CNN: see_larger,

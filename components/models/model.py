@@ -57,6 +57,21 @@ def build_features(images: keras.KerasTensor) -> keras.KerasTensor:
     return keras.layers.GlobalAveragePooling2D()(outputs)
 
 
+def see_plainly(images: keras.KerasTensor) -> keras.KerasTensor:
+    """Features of small images, [batch, 128], which a few hundred steps teach.
+
+    Each block has one convolution, and nothing is averaged, so where things are is known at once.
+    """
+    outputs = images
+    for block in range(
+        count_halvings(min(images.shape[1:3]), SMALLEST_MAP_PX, MOST_BLOCKS, least=1)
+    ):
+        filters = min(2 * FIRST_FILTERS << block, MOST_FILTERS)
+        outputs = keras.layers.Conv2D(filters, 3, padding="same", activation="relu")(outputs)
+        outputs = keras.layers.MaxPooling2D(padding="same")(outputs)
+    return keras.layers.Dense(128, activation="relu")(keras.layers.Flatten()(outputs))
+
+
 def cross_entropy(labels: keras.KerasTensor, probabilities: keras.KerasTensor) -> keras.KerasTensor:
     """Cross entropy of class ids, or of the classes' shares.
 

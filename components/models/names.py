@@ -13,7 +13,7 @@ Head = Literal["classes", "tags", "value", "masks", "boxes"]
 Pixels = Literal["imagenet", "caffe", "minus_one_to_one", "keep_levels"]
 """The short name of the `preprocessing_fn` that makes such pixels; see `transform.fixed`."""
 
-SMALL, RESNET, RESNET_WIDE, CNN = "small", "resnet", "resnet_wide", "cnn"
+SMALL, PLAIN, RESNET, RESNET_WIDE, CNN = "small", "plain", "resnet", "resnet_wide", "cnn"
 UNET, DETECTOR = "unet", "detector"
 LITE0, UNET_LITE0, DETECTOR_LITE0 = "EfficientNetLite0", "unet_lite0", "detector_lite0"
 OF_ONE_HEAD: dict[str, Head] = {
@@ -23,7 +23,7 @@ OF_ONE_HEAD: dict[str, Head] = {
     DETECTOR_LITE0: "boxes",
 }
 """Whole models; all others see features, which a head of any of `POOLED` follows."""
-BUILT_IN = (SMALL, RESNET, RESNET_WIDE, CNN, UNET, DETECTOR)
+BUILT_IN = (SMALL, PLAIN, RESNET, RESNET_WIDE, CNN, UNET, DETECTOR)
 """Models of this package, which take any normalised pixels and any number of channels."""
 POOLED: tuple[Head, ...] = ("classes", "tags", "value")
 """The heads of a model that answers once an image."""

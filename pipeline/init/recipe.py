@@ -12,6 +12,7 @@ from image_pipeline.components.models.names import (
     DETECTOR_LITE0,
     IMAGENET,
     LITE0,
+    PLAIN,
     RESNET,
     SMALL,
     UNET,
@@ -29,7 +30,8 @@ _WITH_PLACES = tuple(_PRETRAINED)
 # Smaller images have no details that photos taught a network to see.
 _LEAST_PHOTO_PX = 32
 # Sides that a view may have, the largest first: of a square, or of one of the same area.
-_SIDES = (224, 192, 160, 128, 96)
+_SIDES = (224, 192, 160, 128, 96, 64)
+_SHOWN_PX = 96  # smaller images stay as they are, or are shown so large to a network of photos
 _BLOCK_PX = 16  # sides of a view are multiples of it, so that most networks halve them evenly
 _TINY_VIEW_PX = 32  # at least as large are tiny images shown
 _WIDEST = 2.0  # sides of a view, the longer by the shorter
@@ -38,6 +40,8 @@ _ALIKE = 0.8  # share of the images that lie the same way, so that a view of tha
 # With fewer, a deeper network from random weights learns the images by heart.
 _FEW_TO_LEARN_FROM = 2000
 _SMALLEST = 16  # px; a residual network would halve them to nothing
+# Shares of the epochs that are wanted: a smaller view is better than less, and at the smallest one.
+_ENOUGH, _ENOUGH_AT_LAST = 0.75, 0.5
 _TINY_PX = 24  # below it, images are shown several times as large, for there is little to halve
 _MANY = 5000  # images; from here on larger batches suit
 # Batches an epoch should have some ten of, and images with masks or boxes say more than a class.
@@ -46,7 +50,8 @@ _FEW_PLACED, _SOME_PLACED = 200, 2000
 # What a model should see in training, as 2,000 images in 20 epochs, where time allows; one that
 # starts from photos needs less of it.
 _LEAST_VIEWS, _LEAST_EPOCHS, _MOST_EPOCHS = 40_000, 10, 40
-_TUNING_VIEWS, _LEAST_TUNING, _MOST_TUNING = 15_000, 4, 12
+_TUNING_VIEWS, _FEWEST_TUNING, _MOST_TUNING = 15_000, 4, 12
+_LEAST_TUNING = 2  # a head, and all of it
 _LEAST_AT_ALL = 3
 _FORWARD = 0.35  # of a step's time: what a frozen network, or an evaluation, takes
 # Three times what any of these networks took of two cores; what takes less than a minute by it is
@@ -164,9 +169,10 @@ def _refuse_photos(sizes: Sizes) -> str:
 def _list_small(layout: Layout, sizes: Sizes) -> list[str]:
     """The networks that learn from random weights: a deeper one, and the one that takes least."""
     shorter = min(sizes.height_px, sizes.width_px)
+    deeper, least = (RESNET, PLAIN) if shorter < SMALL_PX else (CNN, SMALL)
     if _count(layout) < _FEW_TO_LEARN_FROM or shorter < _SMALLEST:
-        return [SMALL]
-    return [RESNET if shorter < SMALL_PX else CNN, SMALL]
+        return [least]
+    return [deeper, least]
 
 
 def _fit_into_time(
@@ -177,7 +183,7 @@ def _fit_into_time(
     measure: SecondsAnImage | None,
     take_least: bool,
 ) -> tuple[tuple[int, int, int], int, float | None] | None:
-    """The largest view for which there is time for half of the epochs that are wanted.
+    """The largest view for which there is time for most of the epochs that are wanted.
 
     Returns:
       The view, the number of epochs and the seconds that they take; None if there is no time even
@@ -204,9 +210,13 @@ def _fit_into_time(
         saved = frozen * an_image * train * (1 - _FORWARD)
         affordable = int((60 * wishes.minutes + saved) / an_epoch)
         epochs = min(wanted, affordable)
-        if epochs >= max(least, wanted / 2) or (take_least and view == views[-1]):
+        is_last = view == views[-1]
+        enough = max(least, (_ENOUGH_AT_LAST if is_last else _ENOUGH) * wanted)
+        if is_last and take_least:
             epochs = max(epochs, _LEAST_AT_ALL)
-            return view, epochs, epochs * an_epoch - saved
+        elif epochs < enough:
+            continue
+        return view, epochs, epochs * an_epoch - saved
     return None
 
 
@@ -228,14 +238,14 @@ def list_views(sizes: Sizes, is_tuned: bool) -> list[tuple[int, int, int]]:
     gray = 1 if sizes.gray and not is_tuned else 3
     channels = sizes.values[1] if sizes.values else gray
     shorter = min(height, width)
-    is_small = shorter < _SIDES[-1] or (sizes.equal and max(height, width) <= _SIDES[0])
+    is_small = shorter < _SHOWN_PX or (sizes.equal and max(height, width) <= _SIDES[0])
     if sizes.sound is not None:
         return [(height, width, channels)]
     if is_small and not is_tuned:
         times = 1 if shorter >= _TINY_PX else -(-_TINY_VIEW_PX // shorter)
         high, wide = (height, width) if _lie_alike(sizes) else (shorter, shorter)
         return [(times * high, times * wide, channels)]
-    sides = [side for side in _SIDES if side <= max(shorter, _SIDES[-1])]
+    sides = [side for side in _SIDES if side <= max(shorter, _SHOWN_PX)]
     ratio = min(max(width / height, 1 / _WIDEST), _WIDEST) if _lie_alike(sizes) else 1.0
     shaped = [(side / ratio**0.5, side * ratio**0.5) for side in sides]
     if ratio == 1 or min(sides) < 2 * _BLOCK_PX:
@@ -294,12 +304,12 @@ def _count_frozen(epochs: int) -> int:
 
 def _count_epochs(layout: Layout, is_tuned: bool) -> tuple[int, int]:
     """So many that a model sees some ten thousands of images, but each only so often; the least."""
-    views, least, most = (
-        (_TUNING_VIEWS, _LEAST_TUNING, _MOST_TUNING)
+    views, fewest, most, least = (
+        (_TUNING_VIEWS, _FEWEST_TUNING, _MOST_TUNING, _LEAST_TUNING)
         if is_tuned and layout.kind_of_label not in _WITH_PLACES
-        else (_LEAST_VIEWS, _LEAST_EPOCHS, _MOST_EPOCHS)
+        else (_LEAST_VIEWS, _LEAST_EPOCHS, _MOST_EPOCHS, _LEAST_EPOCHS)
     )
-    return min(most, max(least, round(views / max(1, _count(layout))))), least
+    return min(most, max(fewest, round(views / max(1, _count(layout))))), least
 
 
 def _count(layout: Layout) -> int:

@@ -20,6 +20,7 @@ FEEDING = FeedingOptions(batch_size=2)
     ("name", "task", "side"),
     [
         ("small", "classification", 8),
+        ("plain", "tagging", 8),
         ("resnet", "classification", 8),
         ("resnet", "tagging", 8),
         ("resnet", "regression", 8),
@@ -48,6 +49,13 @@ def test_every_kind_passes_the_checks_of_a_users_own_model(name, task, side):
 def test_residual_networks_have_the_published_number_of_weights(name, weights):
     model = find_builder(name, "classes")((32, 32, 3), 10, TrainingOptions())
     assert sum(int(np.prod(each.shape)) for each in model.trainable_weights) == weights
+
+
+# Of 3 × 3 convolutions of 32, 64 and 128 filters, 4 × 4 × 128 values to 128, and these to 10.
+def test_a_plain_network_has_a_convolution_a_halving():
+    model = find_builder("plain", "classes")((32, 32, 3), 10, TrainingOptions())
+    convolutions = 9 * (3 * 32 + 32 * 64 + 64 * 128) + 32 + 64 + 128
+    assert model.count_params() == convolutions + 2048 * 128 + 128 + 128 * 10 + 10
 
 
 def test_larger_images_are_halved_once_more():

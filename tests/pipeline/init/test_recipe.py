@@ -53,8 +53,8 @@ def test_photos_start_from_photos(kind, model):
     ("sizes", "images", "model", "why"),
     [
         (Sizes(28, 28, equal=True, gray=True), 60000, "resnet", "images below 32 pixels"),
-        (Sizes(28, 28, equal=True, gray=True), 1999, "small", "images below 32 pixels"),
-        (Sizes(8, 8, equal=True, gray=True), 60000, "small", "images below 32 pixels"),
+        (Sizes(28, 28, equal=True, gray=True), 1999, "plain", "images below 32 pixels"),
+        (Sizes(8, 8, equal=True, gray=True), 60000, "plain", "images below 32 pixels"),
         (
             Sizes(64, 64, equal=True, gray=False, sound=SoundOptions()),
             60000,
@@ -106,10 +106,10 @@ def test_the_view_follows_the_sizes(sizes, view):
 
 def test_a_network_of_photos_sees_small_images_larger_and_in_three_channels():
     gray = Sizes(48, 48, equal=True, gray=True)
-    assert list_views(gray, is_tuned=True) == [(96, 96, 3)]
+    assert list_views(gray, is_tuned=True) == [(96, 96, 3), (64, 64, 3)]
     assert list_views(gray, is_tuned=False) == [(48, 48, 1)]
     sides = [view[0] for view in list_views(PHOTOS, is_tuned=True)]
-    assert sides == [224, 192, 160, 128, 96]
+    assert sides == [224, 192, 160, 128, 96, 64]
 
 
 SECONDS = 1 / 50_000  # a pixel's share of a step: an image of 224 x 224 takes a second
@@ -119,10 +119,12 @@ SECONDS = 1 / 50_000  # a pixel's share of a step: an image of 224 x 224 takes a
     ("images", "minutes", "model", "side", "epochs"),
     [
         (100, 60, "EfficientNetLite0", 224, 12),
-        (100, 10, "EfficientNetLite0", 224, 8),  # of 12, so that less than half is left out
-        (100, 5, "EfficientNetLite0", 160, 7),
-        (100, 2, "EfficientNetLite0", 96, 8),
-        (1000, 2, "small", 96, 3),  # too few for the other network, and for this one's least
+        (100, 10, "EfficientNetLite0", 192, 10),  # of 12, so that less than a quarter is left out
+        (100, 5, "EfficientNetLite0", 128, 11),
+        (100, 1, "EfficientNetLite0", 64, 9),
+        (10_000, 40, "EfficientNetLite0", 64, 3),
+        (10_000, 30, "EfficientNetLite0", 64, 2),  # half of 4: the least, where it sees least
+        (1000, 2, "small", 64, 3),  # too few for the other network, and for this one's least
     ],
 )
 def test_time_chooses_the_view_and_the_epochs(images, minutes, model, side, epochs):
@@ -135,7 +137,7 @@ def test_time_chooses_the_view_and_the_epochs(images, minutes, model, side, epoc
     recipe = choose_recipe(_layout(images), PHOTOS, Wishes(minutes=minutes), measure)
     assert recipe.training["model"] == model
     assert recipe.view == (side, side, 3) and recipe.training["epochs"] == epochs
-    assert asked[0] == ("EfficientNetLite0", 160, 160, 3)
+    assert asked[0] == ("EfficientNetLite0", 128, 128, 3)
     if model != "small":
         assert recipe.seconds <= 60 * minutes
     else:
@@ -147,10 +149,10 @@ def test_another_side_is_not_measured_anew():
     for side_px in (None, 448):
         wishes = Wishes(side_px=side_px, minutes=60)
         recipe = choose_recipe(
-            _layout(100), PHOTOS, wishes, lambda *view: asked.append(view) or SECONDS * 160**2
+            _layout(100), PHOTOS, wishes, lambda *view: asked.append(view) or SECONDS * 128**2
         )
     assert recipe.view == (448, 448, 3) and recipe.training["epochs"] == 11
-    assert asked == [("EfficientNetLite0", 160, 160, 3)] * 2  # which `init` keeps
+    assert asked == [("EfficientNetLite0", 128, 128, 3)] * 2  # which `init` keeps
 
 
 def test_what_takes_no_time_is_not_measured():
