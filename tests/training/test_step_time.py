@@ -9,6 +9,7 @@ pytestmark = [pytest.mark.unit, pytest.mark.e2e]
     ("kind", "classes", "model"),
     [
         ("classes", 3, "small"),
+        ("classes", 3, "EfficientNetLite0"),
         ("tags", 2, "small"),
         ("values", 0, "small"),
         ("masks", 0, "unet"),
