@@ -36,7 +36,9 @@ def stratify_splits(
     it lies: at the same fraction of its length for all units of a class. That fraction comes from
     the hash of the class's first unit, so that shares which are no whole numbers of records are
     rounded up in some classes and down in others (systematic sampling with a random start), and
-    many small classes do not all round the same way.
+    many small classes do not all round the same way. A class's first unit is in `train`, if there
+    is such a split, so that no class is evaluated that was never learned; unless all classes have
+    one unit, and nothing would be left to evaluate with.
 
     Hence the records of a class in a split differ from its share by less than the class's largest
     unit: by less than one record where units are single images. In return, unlike
@@ -53,7 +55,9 @@ def stratify_splits(
     """
     order = np.lexsort((hashes, labels))
     length = records[order]
-    _, first, where = np.unique(labels[order], return_index=True, return_inverse=True)
+    _, first, where, units = np.unique(
+        labels[order], return_index=True, return_inverse=True, return_counts=True
+    )
     end = np.cumsum(length)
     # Read backwards, since the first unit in the order has small leading bits by its selection.
     fraction = (hashes[order[first]].byteswap() / 2.0**64)[where]
@@ -62,6 +66,8 @@ def stratify_splits(
     codes = np.zeros(len(hashes), np.int64)
     for edge in np.cumsum(list(splits.values()))[:-1]:
         codes[order] += point >= edge * total
+    if "train" in splits and (units > 1).any():
+        codes[order[first]] = list(splits).index("train")
     return codes
 
 

@@ -101,10 +101,10 @@ class IngestOptions(TableOptions):
     or cropped copies. All are kept; `near_duplicates.jsonl` lists them. Costs under 1 ms per image.
     None: no search."""
     stratify: bool | str = False
-    """Every class gets its exact share in each split, to within one image (or the largest group);
-    so does every value of a table's column, if its name is given.
-    Adding data may then move a few images to another split, which otherwise can only happen to
-    images that share a unit with a new one."""
+    """Every class gets its exact share in each split, to within one image (or the largest group),
+    and one in `train`, unless all classes have one only; so does every value of a table's column,
+    if its name is given. Adding data may then move a few images to another split, which otherwise
+    can only happen to images that share a unit with a new one."""
     shard_bytes: pydantic.PositiveInt = 128 * 2**20
     """Target size of a shard, in bytes: a split has the fewest shards that do not exceed it on
     average."""

@@ -75,6 +75,23 @@ def test_many_small_classes_do_not_all_round_the_same_way():
     assert np.bincount(codes) / len(labels) == pytest.approx([0.8, 0.1, 0.1], abs=0.01)
 
 
+@given(UNITS, SHARES)
+def test_no_class_is_evaluated_that_is_not_learned(units, splits):
+    labels, records = np.array([unit[1:] for unit in units]).T
+    codes = stratify_splits(_hashes([unit[0] for unit in units]), labels, records, splits)
+    if "train" in splits and len(labels) > len(set(labels)):
+        assert {*labels[codes == 0]} == {*labels}
+
+
+def test_classes_of_one_image_each_are_evaluated_all_the_same():
+    hashes = np.random.default_rng(0).integers(0, 2**64, 100, np.uint64)
+    codes = stratify_splits(hashes, np.arange(100), np.ones(100, np.int64), SPLITS)
+    assert np.bincount(codes).tolist() == [86, 6, 8]
+    labels = np.maximum(np.arange(100), 1)  # of which one has two
+    codes = stratify_splits(hashes, labels, np.ones(100, np.int64), {"train": 0.5, "eval": 0.5})
+    assert np.bincount(codes).tolist() == [99, 1]
+
+
 def test_units_are_cut_in_the_order_of_their_hashes():
     hashes = np.random.default_rng(0).integers(0, 2**64, 100, np.uint64)
     codes = stratify_splits(hashes, np.zeros(100, np.int64), np.ones(100, np.int64), SPLITS)
