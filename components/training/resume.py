@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.analysis import read_analysis
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.order.batches import Position
 from image_pipeline.components.training.checkpoint import (
@@ -23,6 +24,10 @@ from image_pipeline.components.training.clocks import EpochClock
 from image_pipeline.components.training.history import read_history
 from image_pipeline.components.training.phases import Phases
 
+# What a graph's folder, which may be analysed anew, says of what a model learns from.
+_OF_THE_GRAPH = {
+    *("manifests", "splits", "fraction", "preprocessing_fn", "function_version", "unknown_label")
+}
 _NOT_OF_THE_RUN = (
     "epochs",
     "checkpoint_dir",
@@ -91,7 +96,7 @@ def _restore_other(
 
 
 def name_run(fn_args: Any) -> str:
-    """Names checkpoints by data and options, so that others never resume from them.
+    """Names checkpoints by data, graph and options, so that others never resume from them.
 
     More epochs do not make another run, unless the learning rate is a function of them, nor do
     options that change no weight.
@@ -103,7 +108,9 @@ def name_run(fn_args: Any) -> str:
     for name in _NOT_OF_THE_RUN:
         if name != "epochs" or not is_planned:
             training.pop(name, None)
-    inputs = [fn_args.train_files, fn_args.transform_graph_path, config]
+    analysis = read_analysis(fn_args.transform_graph_path)
+    made_of = analysis and analysis.model_dump(mode="json", include=_OF_THE_GRAPH)
+    inputs = [fn_args.train_files, fn_args.transform_graph_path, made_of, config]
     if config.get("training", {}).get("warm_start", "none") != "none":
         inputs.append(getattr(fn_args, "base_model", None))
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]

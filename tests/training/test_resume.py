@@ -10,6 +10,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.order.batches import Position
 from image_pipeline.components.training import checkpoint, resume, trainer
+from tests import graphs
 from tests.tiers import wide
 from tests.training.models import build_linear_model
 from tests.training.test_trainer import make_fn_args
@@ -151,6 +152,26 @@ def test_other_epochs_are_another_run_only_if_the_rate_depends_on_them(tmp_path)
     assert name(epochs=2) == name(epochs=3)
     assert name(epochs=2, schedule="cosine") != name(epochs=3, schedule="cosine")
     assert name(epochs=2, compile="my.one") != name(epochs=3, compile="my.one")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"preprocessing_fn": "g"},
+        {"function_version": "1"},
+        {"manifests": ["abc"]},
+        {"splits": ["train", "eval"]},
+        {"fraction": 0.5},
+        {"unknown_label": "error"},
+    ],
+)
+def test_another_graph_in_the_same_folder_is_another_run(tmp_path, other):
+    fn_args, names = make_fn_args(tmp_path), []
+    fn_args.transform_graph_path = str(tmp_path)
+    for further in ({}, other, {"code_version": "1"}):
+        graphs.write_analysis(tmp_path, **further)
+        names.append(resume.name_run(fn_args))
+    assert names[0] != names[1] and names[0] == names[2]
 
 
 def test_fewer_epochs_than_are_trained_are_refused(tmp_path):
