@@ -2,7 +2,7 @@
 
 import click
 
-from image_pipeline.commands.shared import CONFIG, JSON, SET, quiet_libraries
+from image_pipeline.commands.shared import CONFIG, JSON, SET, FiniteRange, quiet_libraries
 from image_pipeline.components.json_text import to_json
 
 
@@ -14,12 +14,12 @@ from image_pipeline.components.json_text import to_json
     "--seconds",
     default=3.0,
     show_default=True,
-    type=click.FloatRange(min=0, min_open=True, max=600),
+    type=FiniteRange(min=0, min_open=True, max=600),
     help="Duration of each measurement; there are about a dozen.",
 )
 @click.option(
     "--step-ms",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     help="Milliseconds per step of your own model, instead of measuring training.model.",
 )
 @click.option("--sweep", is_flag=True, help="Also try other settings and encodings.")

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from image_pipeline.commands.shared import FOLLOW_LINKS, quiet_libraries, say
+from image_pipeline.commands.shared import FOLLOW_LINKS, FiniteRange, quiet_libraries, say
 
 _PROGRAM = "image-pipeline"
 _FORECAST_FILES = 200  # that are prepared on trial
@@ -31,12 +31,12 @@ _FORECAST_FILES = 200  # that are prepared on trial
 @click.option(
     "--max-bad-fraction",
     "bad_fraction",
-    type=click.FloatRange(0, 1),
+    type=FiniteRange(0, 1),
     help="The share of the images that may be lost (ingest.max_bad_fraction); 0.01 by default.",
 )
 @click.option(
     "--minutes",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     default=10,
     show_default=True,
     help="What training may take here; chooses the network, its input and the epochs.",

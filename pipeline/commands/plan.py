@@ -4,7 +4,15 @@ import dataclasses
 
 import click
 
-from image_pipeline.commands.shared import CONFIG, FOLLOW_LINKS, IMAGES, JSON, SET, add_follow_links
+from image_pipeline.commands.shared import (
+    CONFIG,
+    FOLLOW_LINKS,
+    IMAGES,
+    JSON,
+    SET,
+    FiniteRange,
+    add_follow_links,
+)
 from image_pipeline.components.json_text import to_json
 
 
@@ -28,7 +36,7 @@ from image_pipeline.components.json_text import to_json
 )
 @click.option(
     "--core-price",
-    type=click.FloatRange(min=0),
+    type=FiniteRange(min=0),
     help="Price of one core there per hour, with its memory.",
 )
 @JSON

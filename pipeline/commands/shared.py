@@ -1,6 +1,7 @@
 """What commands share: options, and the terminal during long work. Imports nothing heavy."""
 
 import contextlib
+import math
 import os
 import shutil
 import tempfile
@@ -51,6 +52,17 @@ FROM = click.option(
 )
 TO = click.option("--to", "last", metavar="COMPONENT", help="Run this and what it needs, and stop.")
 BEAM = click.argument("beam_flags", nargs=-1, type=click.UNPROCESSED)
+
+
+class FiniteRange(click.FloatRange):
+    """A number of a range; Python reads `nan` and `inf` as numbers of any range, too."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        """Reads it, and refuses what is not finite."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
 
 
 def say(text: object, **style: Any) -> None:

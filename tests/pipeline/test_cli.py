@@ -52,6 +52,11 @@ def test_version():
             ["ingest", "--no-flag"],
             "Error: No such option '--no-flag'.\nTry 'image-pipeline ingest --help'.\n",
         ),
+        (
+            ["init", "images", "--minutes", "nan"],
+            "Error: Invalid value for '--minutes': nan is not a finite number.\n"
+            "Try 'image-pipeline init --help'.\n",
+        ),
     ],
 )
 def test_wrong_usage_ends_in_two_lines_and_an_exit_code_of_its_own(arguments, told):
