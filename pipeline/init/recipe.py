@@ -205,18 +205,19 @@ def _fit_into_time(
     a_pixel = measure(model, *middle) / (middle[0] * middle[1])
     for view in views:
         an_image = a_pixel * view[0] * view[1]
-        frozen = _count_frozen(wanted) if _has_phases(model) else 0
-        an_epoch = an_image * (train + _FORWARD * evaluated)
-        saved = frozen * an_image * train * (1 - _FORWARD)
-        affordable = int((60 * wishes.minutes + saved) / an_epoch)
-        epochs = min(wanted, affordable)
+        saved = an_image * train * (1 - _FORWARD) if _has_phases(model) else 0.0
+        seconds = [
+            number * an_image * (train + _FORWARD * evaluated) - _count_frozen(number) * saved
+            for number in range(wanted + 1)
+        ]
+        epochs = sum(each <= 60 * wishes.minutes for each in seconds[1:])
         is_last = view == views[-1]
         enough = max(least, (_ENOUGH_AT_LAST if is_last else _ENOUGH) * wanted)
         if is_last and take_least:
             epochs = max(epochs, _LEAST_AT_ALL)
         elif epochs < enough:
             continue
-        return view, epochs, epochs * an_epoch - saved
+        return view, epochs, seconds[epochs]
     return None
 
 

@@ -144,6 +144,17 @@ def test_time_chooses_the_view_and_the_epochs(images, minutes, model, side, epoc
         assert recipe.why == "2 min are too short for EfficientNetLite0"
 
 
+def test_the_time_is_that_of_the_epochs_and_the_frozen_ones_that_are_written():
+    def measure(_, height, width, __):
+        return SECONDS * height * width
+
+    recipe = choose_recipe(_layout(100), PHOTOS, Wishes(minutes=0.65), measure)
+    epochs, frozen = recipe.training["epochs"], recipe.training["fine_tuning"]["head_epochs"]
+    assert (recipe.view, epochs, frozen) == ((64, 64, 3), 6, 1)
+    trained = 80 * (epochs - 0.65 * frozen) + 0.35 * 20 * epochs
+    assert recipe.seconds == pytest.approx(SECONDS * 64**2 * trained)
+
+
 def test_another_side_is_not_measured_anew():
     asked = []
     for side_px in (None, 448):
