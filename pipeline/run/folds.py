@@ -79,7 +79,7 @@ def notice_rare(listing: Listing, folds: int) -> list[str]:
     more = f" and {len(rare) - _NAMED:,} more" if len(rare) > _NAMED else ""
     return [
         f"classes of fewer images than {folds} folds are judged in some folds only, and one of a "
-        f"single image by no model that knows it: {named}{more}"
+        f"single image in none, for no model has learned it there: {named}{more}"
     ]
 
 

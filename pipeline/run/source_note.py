@@ -24,7 +24,7 @@ from image_pipeline.components.names import decode_name
 _NOTE = ".source.json"
 # These decide whether a run ends, or what is said of it, and nothing of what it writes.
 _FREE = {"ingest.max_bad_fraction", "ingest.understood"}
-_WAY_OUT = "choose another --output, or replace it with --replace (from Python: replace=True)."
+_WAY_OUT = "choose another --output; `ingest` replaces it with --replace (in Python, replace=True)."
 
 
 @dataclasses.dataclass(frozen=True)
