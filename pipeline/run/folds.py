@@ -10,6 +10,7 @@ from scipy import stats
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.evaluation.intervals import LEVEL
+from image_pipeline.components.labels.kinds import CLASSES
 from image_pipeline.components.meaning.listing import Listing
 from image_pipeline.components.messages import show
 from image_pipeline.components.training.history import read_history
@@ -73,8 +74,8 @@ def cross_validate(
 def notice_rare(listing: Listing, folds: int) -> list[str]:
     """Tells the classes that are not in every fold, in a sentence if there are any."""
     rare = {name: count for name, count in listing.classes.items() if count < folds}
-    if not rare:
-        return []
+    if not rare or listing.options.label_kind is not CLASSES:
+        return []  # Folds have their shares of classes, not of tags or boxes.
     named = ", ".join(f"{show(name)} ({count})" for name, count in sorted(rare.items())[:_NAMED])
     more = f" and {len(rare) - _NAMED:,} more" if len(rare) > _NAMED else ""
     return [
@@ -85,12 +86,14 @@ def notice_rare(listing: Listing, folds: int) -> list[str]:
 
 def _divide(listing: Listing, names: Sequence[str]) -> Listing:
     options = listing.options
-    if options.split_pattern is not None or "split" in options.columns:
-        what = "a column" if "split" in options.columns else "folder"
+    has_column = options.columns.get("split") is not None
+    if options.split_pattern is not None or has_column:
+        what, way_out = "folder", "give it the folder of one split alone"
+        if has_column:
+            what, way_out = "a column", "leave it out by ingest.columns={split: null}"
         raise UserError(
             f"--folds divides images that have no splits of their own, but those of "
-            f"{listing.images!r} have, by {what}; give it the images of one split alone, such as "
-            "its folder, or leave --folds out."
+            f"{listing.images!r} have, by {what}; {way_out}, or leave --folds out."
         )
     shares = dict.fromkeys(names, 1 / len(names))
     stratify = options.stratify or True

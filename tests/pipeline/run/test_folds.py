@@ -11,8 +11,10 @@ from click.testing import CliRunner
 
 from image_pipeline.cli import cli
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.meaning.listing import list_images
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.config import load_config
-from image_pipeline.run.folds import cross_validate
+from image_pipeline.run.folds import _divide, cross_validate, notice_rare
 from image_pipeline.run.run_plan import plan_run
 from tests.drawings import draw, encode_png, write_folder
 
@@ -110,6 +112,24 @@ def test_images_with_splits_of_their_own_are_not_divided_anew(images, tmp_path):
         write_folder(folder / split, per_class=3)
     with pytest.raises(UserError, match=r"no splits of their own.*have, by folder; give"):
         run(folder, tmp_path / "out", "--folds", "2")
+
+
+def test_a_column_of_splits_is_left_out_where_that_is_said(images, tmp_path):
+    files = sorted(images.rglob("*.png"))[:4]
+    named = zip(files, "aabb", ("train", "eval") * 2, strict=True)
+    rows = [f"{file},{tag},{split}" for file, tag, split in named]
+    (tmp_path / "table.csv").write_text("\n".join(["path,tags,split", *rows]))
+
+    def list_rows(**columns):
+        named = {"columns": {"label": "tags", **columns}, "column_types": {"label": "strings"}}
+        options = IngestOptions(**named, tag_separator=";", follow_links=True)
+        return list_images(str(tmp_path / "table.csv"), options)
+
+    with pytest.raises(UserError, match=r"have, by a column; leave it out by .*split: null\}, or"):
+        cross_validate(load_config(None), list_rows(), str(tmp_path), 2, ())
+    listing = list_rows(split=None)
+    assert {*_divide(listing, FOLDS).options.splits} == {*FOLDS}
+    assert notice_rare(listing, 20) == []  # which are tags
 
 
 @pytest.mark.parametrize("option", [("--to", "Trainer"), ("--push", "models")])
