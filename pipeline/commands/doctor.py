@@ -22,7 +22,6 @@ from image_pipeline.components.json_text import to_json
     type=FiniteRange(min=0, min_open=True),
     help="Milliseconds per step of your own model, instead of measuring training.model.",
 )
-@click.option("--sweep", is_flag=True, help="Also try other settings and encodings.")
 @click.option(
     "--profile",
     "profile_steps",
@@ -43,7 +42,6 @@ def doctor(
     overrides: tuple[str, ...],
     seconds: float,
     step_ms: float | None,
-    sweep: bool,
     profile_steps: int | None,
     profile_dir: str,
     as_json: bool,
@@ -52,8 +50,9 @@ def doctor(
 
     OUT is the output folder of a run, whose options are used (--config replaces them, --set
     changes them), or a folder that ingest wrote. It measures reading, decoding, cropping, random
-    steps and the transform graph on the records of the train split, the model's step, and both
-    together. Estimates are marked as such; nothing in the run's folder is changed.
+    steps and the transform graph on the records of the train split, the model's step, both
+    together, and several short steps in one call. Estimates are marked as such; nothing in the
+    run's folder is changed.
     """
     from image_pipeline.named_folder import find_source, list_split
     from image_pipeline.run_config import read_config
@@ -71,8 +70,6 @@ def doctor(
             config, pattern, source.graph_dir, seconds=seconds, step_ms=step_ms, console=shown
         )
         summary = visit.examine()
-        if sweep:
-            summary["sweeps"] = visit.sweep()
         if profile_steps is not None:
             summary["profile"] = visit.profile(profile_steps, profile_dir)
     if as_json:

@@ -1,10 +1,10 @@
-"""What to change, and what that will gain: estimates from the measurements, not promises."""
+"""What to change, and what that will gain: estimates from the measurements, or measured itself."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
 
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.doctor.verdict import Figures, Verdict, estimate_step_ms
+from image_pipeline.doctor.verdict import STEP, Figures, Verdict, estimate_step_ms
 
 # A change that gains less is not worth the trouble.
 _LEAST_GAIN = 1.05
@@ -18,22 +18,36 @@ class Change:
       text: what to change, with the option's name.
       step_ms: estimated duration of a step afterwards.
       gain: the factor by which images per second will grow.
+      is_measured: whether it was tried; else both are estimates.
     """
 
     text: str
     step_ms: float
     gain: float
+    is_measured: bool = False
 
 
 def advise(figures: Figures, verdict: Verdict, feeding: FeedingOptions) -> list[Change]:
     """Lists what to change, the greatest gain first; empty if nothing gains 5 %."""
-    propose = _PROPOSALS.get(verdict.limit)
-    changes = []
-    for text, factors in propose(figures, feeding) if propose else ():
-        step_ms = estimate_step_ms(figures, factors)
-        changes.append(Change(text, step_ms, figures.together_ms / step_ms))
+    changes: list[Change] = []
+    if verdict.limit == STEP:
+        changes += _make_fewer_calls(figures)
+    else:
+        for text, factors in _PROPOSALS[verdict.limit](figures, feeding):
+            step_ms = estimate_step_ms(figures, factors)
+            changes.append(Change(text, step_ms, figures.together_ms / step_ms))
     useful = [change for change in changes if change.gain >= _LEAST_GAIN]
     return sorted(useful, key=lambda change: -change.gain)
+
+
+def _make_fewer_calls(figures: Figures) -> Iterator[Change]:
+    """As many steps in a call of Keras as were fastest."""
+    present = figures.calls.get(figures.steps_a_call)
+    if present is not None:
+        best = max(figures.calls, key=figures.calls.__getitem__)
+        gain = figures.calls[best] / present
+        text = f"make {best} steps in each call (training.steps_per_execution={best})"
+        yield Change(text, figures.together_ms / gain, gain, is_measured=True)
 
 
 # What to change, and the fraction of its cost that each stage will have.

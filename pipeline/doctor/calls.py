@@ -1,16 +1,18 @@
 """What is gained by several steps in one call of the model: Keras's `steps_per_execution`."""
 
+import statistics
 import time
 from collections.abc import Callable
 from typing import Any
 
 import keras
 
-from image_pipeline.doctor.race import race
 from image_pipeline.doctor.step import ModelStep
 from image_pipeline.doctor.subject import Subject
 
-_COUNTS = (1, 2, 4, 8)
+_COUNTS, _ROUNDS = (1, 2, 4, 8), 3
+# Of a longer step, the call takes too small a part to be seen.
+_LONGEST_S = 0.02
 
 
 class _ExecutionClock(keras.callbacks.Callback):
@@ -37,32 +39,38 @@ def count_present_steps(subject: Subject, step: ModelStep) -> int:
 
 def measure_executions(
     subject: Subject, step: ModelStep, step_s: float, seconds: float
-) -> dict[str, list[float]]:
+) -> dict[int, float]:
     """Trains on one batch repeatedly, with 1, 2, 4, 8 and the present number of steps per call.
+
+    They take turns, so that other work on the machine disturbs all of them alike.
 
     Args:
       subject: provides the batch.
       step: the model; its `steps_per_execution` is the same afterwards.
-      step_s: duration of a step. Numbers of steps that would take much longer than `seconds` are
-        left out: the overhead of a call cannot matter then.
-      seconds: duration of each measurement.
+      step_s: duration of a step.
+      seconds: duration of all rounds of each; numbers of steps that would take much longer are left
+        out.
 
     Returns:
-      Steps per call to images per second in each round.
+      Steps per call to images per second, the median of the rounds; empty if steps are so long that
+      the overhead of a call cannot matter.
     """
+    if step_s > _LONGEST_S:
+        return {}
     model = step.model
     batch = subject.read_batches(subject.measured).take(1).map(step.make_input).cache().repeat()
     before, settings = model.steps_per_execution, {}
+    seconds /= _ROUNDS
     present = count_present_steps(subject, step)
     for count in sorted({*_COUNTS, present}):
         calls = max(2, round(seconds / (step_s * count)))
         if count in (1, present) or calls * count * step_s <= 4 * seconds:
             size = subject.feeding.batch_size
-            settings[str(count)] = _time_calls(model, batch, count, calls, size)
-    figures = race(settings)
+            settings[count] = _time_calls(model, batch, count, calls, size)
+    rounds = [{count: time() for count, time in settings.items()} for _ in range(_ROUNDS)]
     model.steps_per_execution = before
     model.train_function = None
-    return figures
+    return {count: statistics.median(each[count] for each in rounds) for count in settings}
 
 
 def _time_calls(

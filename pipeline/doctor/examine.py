@@ -6,9 +6,10 @@ from typing import Any
 from image_pipeline.components.feeding.budget import Stage as MemoryStage
 from image_pipeline.components.feeding.budget import fits
 from image_pipeline.components.threads import usable_cores
+from image_pipeline.doctor.calls import count_present_steps, measure_executions
 from image_pipeline.doctor.clock import OtherPrograms
 from image_pipeline.doctor.stages import count_buffered, measure_input
-from image_pipeline.doctor.step import Step, measure_step, measure_together
+from image_pipeline.doctor.step import ModelStep, Step, measure_step, measure_together
 from image_pipeline.doctor.subject import (
     Subject,
     choose_usual,
@@ -32,6 +33,11 @@ def examine(subject: Subject, step: Step, seconds: float, report: Callable[[str]
     alone = measure_step(step, images, labels, seconds)
     report("training: both together")
     together_ms, wait_ms = measure_together(batches, step, seconds, warm_up)
+    steps_a_call, calls = 1, {}
+    if isinstance(step, ModelStep):
+        report("several steps in a call")
+        steps_a_call = count_present_steps(subject, step)
+        calls = measure_executions(subject, step, len(images) / alone.images_per_s, seconds)
     others_share = others.read_share()
     storage = describe_storage(sample_records(subject), subject.view)
     return Figures(
@@ -46,6 +52,8 @@ def examine(subject: Subject, step: Step, seconds: float, report: Callable[[str]
         storage=storage,
         could_hold=_could_hold(subject, storage),
         others_share=others_share,
+        steps_a_call=steps_a_call,
+        calls=calls,
     )
 
 

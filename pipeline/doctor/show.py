@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from image_pipeline.components.feeding.budget import Stage as MemoryStage
 from image_pipeline.doctor.advice import Change
 from image_pipeline.doctor.clock import Rate
-from image_pipeline.doctor.race import Sweep
 from image_pipeline.doctor.subject import Subject
 from image_pipeline.doctor.verdict import LEAST_WAIT, STEP, Figures, Verdict, own_costs
 from image_pipeline.show.rows import print_rows
@@ -44,8 +42,9 @@ def print_examination(
     _print_steps(figures, console)
     line = word_verdict(figures, verdict, changes)
     console.print(f"\n[bold]{line}[/bold]", soft_wrap=True)
-    for change in changes[1:]:
-        console.print(f"Or {change.text}: {_word_gain(change.gain)}.", soft_wrap=True)
+    for change in changes if verdict.limit == STEP else changes[1:]:
+        gain = _word_gain(change.gain, change.is_measured)
+        console.print(f"Or {change.text}: {gain}.", soft_wrap=True)
 
 
 def _print_circumstances(figures: Figures, console: Console) -> None:
@@ -74,6 +73,9 @@ def _print_steps(figures: Figures, console: Console) -> None:
         ("model's step alone", f"{figures.step_ms:,.1f} ms for {images}"),
         ("input and step", f"{together} ({1e3 / figures.together_ms:,.2f} steps/s)"),
     ]
+    if figures.calls:
+        tried = ", ".join(f"{count}: {rate:,.0f}" for count, rate in figures.calls.items())
+        rows.append(("steps in a call", f"images/s of the model alone by their number: {tried}"))
     print_rows(rows, console)
 
 
@@ -103,8 +105,8 @@ def _word_headroom(figures: Figures, verdict: Verdict) -> str:
     )
 
 
-def _word_gain(gain: float) -> str:
-    return f"about {gain:.1f} times as many images/s (estimate)"
+def _word_gain(gain: float, is_measured: bool = False) -> str:
+    return f"about {gain:.1f} times as many images/s ({'measured' if is_measured else 'estimate'})"
 
 
 def print_memory(stages: Sequence[MemoryStage], console: Console) -> None:
@@ -115,18 +117,6 @@ def print_memory(stages: Sequence[MemoryStage], console: Console) -> None:
     for stage in stages:
         table.add_row(stage.name, f"{stage.size_bytes / 1e6:,.1f}", stage.made_of)
     table.add_row("together", f"{sum(stage.size_bytes for stage in stages) / 1e6:,.1f}", "")
-    console.print(table)
-
-
-def print_sweep(sweep: Sweep, console: Console) -> None:
-    """Prints one setting's values."""
-    console.print(f"\n[bold]{escape(sweep.name)}[/bold]: {sweep.of}", soft_wrap=True)
-    table = _make_table(("images/s", "ratio", "of rounds", ""))
-    for trial in sweep.trials:
-        present = " (present)" if trial.is_present else ""
-        rounds = "" if trial.is_present else f"{trial.least:.2f} to {trial.most:.2f}"
-        rate = f"{trial.images_per_s:,.0f}"
-        table.add_row(f"{trial.setting}{present}", rate, f"{trial.ratio:.2f}", rounds, trial.note)
     console.print(table)
 
 

@@ -48,6 +48,9 @@ class Figures:
       storage: how images are stored.
       could_hold: whether all decoded images would fit into the memory allowed for them.
       others_share: share of the processor that other programs used meanwhile.
+      steps_a_call: how many steps of the model Keras makes in one call.
+      calls: numbers of steps in a call to images per second of the model alone; empty if steps are
+        so long that it cannot matter.
     """
 
     cold: Rate | None
@@ -61,6 +64,8 @@ class Figures:
     storage: Storage
     could_hold: bool
     others_share: float
+    steps_a_call: int = 1
+    calls: Mapping[int, float] = dataclasses.field(default_factory=dict)
 
     @property
     def usual(self) -> Stages:

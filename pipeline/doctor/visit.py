@@ -1,4 +1,4 @@
-"""A visit to the doctor: examination, sweeps and a trace, each shown when done."""
+"""A visit to the doctor: an examination and a trace, each shown when done."""
 
 import contextlib
 import dataclasses
@@ -13,17 +13,14 @@ from image_pipeline.config import PipelineConfig
 from image_pipeline.doctor.advice import advise
 from image_pipeline.doctor.clock import Rate
 from image_pipeline.doctor.examine import examine, open_training
-from image_pipeline.doctor.race import Sweep
 from image_pipeline.doctor.show import (
     print_examination,
     print_memory,
     print_subject,
-    print_sweep,
     word_verdict,
 )
 from image_pipeline.doctor.step import ModelStep, SleepingStep, Step, profile_steps
 from image_pipeline.doctor.subject import open_subject
-from image_pipeline.doctor.sweep import sweep_settings
 from image_pipeline.doctor.verdict import Stages, judge
 from image_pipeline.show.rows import print_profile
 
@@ -90,17 +87,6 @@ class Visit:
             "memory": subject.memory,
         }
 
-    def sweep(self) -> list[Sweep]:
-        """After the examination, tries other settings."""
-        sweeps: list[Sweep] = []
-        with self._reporting() as report:
-            for sweep in sweep_settings(
-                self._subject, self._step, self._figures, self._seconds, report
-            ):
-                print_sweep(sweep, self._console)
-                sweeps.append(sweep)
-        return sweeps
-
     def profile(self, steps: int, folder: str) -> dict[str, Any]:
         """After the examination, traces this many steps to a folder."""
         with self._reporting() as report:
@@ -134,7 +120,10 @@ def check_folder(folder: str) -> None:
         ) from error
 
 
-_TOLD = ("others_share", "batch_size", "cores", "step_ms", "together_ms", "wait_ms")
+_TOLD = (
+    *("others_share", "batch_size", "cores", "step_ms", "together_ms", "wait_ms"),
+    *("steps_a_call", "calls"),
+)
 
 
 def _tell_stages(stages: Stages) -> dict[str, dict[str, float]]:

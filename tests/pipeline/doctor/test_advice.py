@@ -97,6 +97,15 @@ def test_nothing_of_the_input_is_proposed_for_a_slow_step():
     assert advise(figures, judge(figures), make_feeding()) == []
 
 
+def test_several_steps_in_a_call_are_proposed_where_that_was_faster():
+    figures = make_figures(step_ms=300.0, together_ms=300.0, wait_ms=1.0, calls={1: 50.0, 4: 75.0})
+    (change,) = advise(figures, judge(figures), make_feeding())
+    assert "training.steps_per_execution=4" in change.text
+    assert (change.gain, change.step_ms, change.is_measured) == (1.5, 200, True)
+    figures = make_figures(step_ms=300.0, together_ms=300.0, wait_ms=1.0, calls={1: 50.0, 4: 52.0})
+    assert advise(figures, judge(figures), make_feeding()) == []
+
+
 def test_what_brings_too_little_is_left_out():
     # The model's step takes 97 of 100 ms: nothing can bring 5 %.
     figures = make_figures(step_ms=97.0, together_ms=100.0, wait_ms=30.0)

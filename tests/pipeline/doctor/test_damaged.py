@@ -6,11 +6,9 @@ import shutil
 import numpy as np
 import pytest
 
-from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.views.options import ViewOptions
-from image_pipeline.doctor import reencode
 from image_pipeline.doctor.subject import open_subject, sample_records
 from tests.pipeline.test_commands import call
 
@@ -49,26 +47,15 @@ def test_a_damaged_record_is_one_message(option, message, damaged):
 @pytest.mark.wide
 def test_what_training_skips_the_doctor_skips_too(damaged):
     skip = ("--set", "feeding.bad_records=skip")
-    result, _ = call("doctor", damaged, *QUICK, *skip, "--sweep", "--json")
+    result, _ = call("doctor", damaged, *QUICK, *skip, "--json")
     found = json.loads(result.stdout)
     assert result.exit_code == 0 and found["stages"]["every_image"]["decode"]["images"] >= 8
-    assert [sweep["name"] for sweep in found["sweeps"]].count("ingest.prepare.encoding") == 1
 
 
 def open_damaged(damaged, **options):
     feeding = FeedingOptions.model_validate({"batch_size": 8, **options})
     view = ViewOptions(height_px=8, width_px=8)
     return open_subject([f"{damaged}/Split-train/*"], view, feeding, TrainingOptions(), None)
-
-
-def test_of_the_sample_what_training_skips_is_not_encoded_anew(damaged):
-    subject = open_damaged(damaged, bad_records="skip")
-    sample = sample_records(subject)
-    assert len(sample) == subject.records.count()
-    assert len(list(reencode._take_decodable(sample, subject.feeding))) == len(sample) - 1
-    subject = open_damaged(damaged, verify="none")
-    with pytest.raises(UserError, match=r"id '[0-9a-f]{32}' is damaged: its image cannot be dec"):
-        list(reencode._take_decodable(sample, subject.feeding))
 
 
 def test_the_sample_is_of_the_whole_data_set(data_dir, monkeypatch):

@@ -15,7 +15,7 @@ QUICK = ("--seconds", "0.1", "--set", "feeding.batch_size=8")
 def test_of_a_run_everything_is_measured(run_dir, tmp_path):
     profile = tmp_path / "profile"
     done = call_process(
-        "doctor", run_dir, *QUICK, "--sweep", "--profile", 2, "--profile-dir", profile, "--json"
+        "doctor", run_dir, *QUICK, "--profile", 2, "--profile-dir", profile, "--json"
     )
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)
@@ -36,26 +36,13 @@ def test_of_a_run_everything_is_measured(run_dir, tmp_path):
     names = [stage["name"] for stage in found["memory"]]
     assert (names[0], names[-1]) == ("index", "decoded images")
     assert {"encoded batches", "views", "ready batches"} < set(names)
-    check_sweeps({sweep["name"]: sweep["trials"] for sweep in found["sweeps"]})
+    assert found["steps_a_call"] == 1
+    assert found["step_ms"] > 20 or list(found["calls"])[:2] == ["1", "2"]
     assert found["profile"]["steps"] == 2
     (trace,) = profile.glob("plugins/profile/*/*.xplane.pb")
     assert found["profile"]["size_bytes"] == trace.stat().st_size
     assert len(found["profile"]["slowest"]) == 12
     assert any(op["kind"].startswith("Conv2D") for op in found["profile"]["slowest"])
-
-
-def check_sweeps(sweeps):
-    tried = {name: [trial["setting"] for trial in trials] for name, trials in sweeps.items()}
-    assert tried["feeding.prefetch_batches"] == ["1", "2", "4", "8"]
-    assert tried["feeding.compiled"] == ["false", "true"]
-    assert sorted(tried["feeding.hold_decoded"]) == ["false", "true"]
-    assert tried["ingest.prepare.encoding"] == ["jpeg", "png", "raw"]
-    assert tried["training.steps_per_execution"][:2] == ["1", "2"]
-    for name, trials in sweeps.items():
-        (present,) = (trial for trial in trials if trial["is_present"])
-        assert present["ratio"] == 1, name
-    raw = sweeps["ingest.prepare.encoding"][2]
-    assert raw["note"] == "240 bytes/image"
 
 
 def test_a_person_reads_one_line_of_verdict(run_dir):
