@@ -135,8 +135,8 @@ def _cross_validate(
 
     with hold_lock(plan.output_dir), open_terminal(plan.folder.log_path) as console:
         from image_pipeline.run.folds import cross_validate, notice_rare
+        from image_pipeline.show.metrics import METRICS
         from image_pipeline.show.progress import ComponentProgress
-        from image_pipeline.show.words import SHARES
 
         told = None if as_json or quiet else console
         noticed = [
@@ -152,7 +152,10 @@ def _cross_validate(
             )
         if told is not None:
             rows = [
-                (SHARES.get(name, name), f"{of['mean']:.3f} ({of['low']:.3f} to {of['high']:.3f})")
+                (
+                    METRICS[name].words if name in METRICS else name,
+                    f"{of['mean']:.3f} ({of['low']:.3f} to {of['high']:.3f})",
+                )
                 for name, of in summary["figures"].items()
             ]
             models = ("models", f"{plan.output_dir}/fold_1 … fold_{folds}")

@@ -8,6 +8,7 @@ import numpy as np
 from image_pipeline.components.evaluation.intervals import wilson_interval
 from image_pipeline.report.data_set import DataSet
 from image_pipeline.show.evaluation_rows import say_mistake
+from image_pipeline.show.metrics import IN_WORDS, Metric
 
 _MOST_WORST = 12
 _MOST_CONFUSED = 12
@@ -61,6 +62,11 @@ class Metrics:
     slices: dict[str, list[dict[str, Any]]] = dataclasses.field(default_factory=dict)
     scores: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     mistakes: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def metric(self) -> Metric:
+        """What is known of `measure`."""
+        return IN_WORDS[self.measure]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ from image_pipeline.show.judgement import (
     explain_misses,
     explain_worth,
 )
-from image_pipeline.show.words import SHARES
+from image_pipeline.show.metrics import is_share
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,6 @@ def describe_verdict(summary: Mapping[str, Any], metrics: Metrics) -> Verdict:
     asked = None if bound is None else (float(bound["threshold"]), str(bound["option"]))
     ends = metrics.interval or ()
     known = [*ends, metrics.accuracy, always and always[0], asked and asked[0]]
-    is_share = metrics.measure in SHARES.values()
     return Verdict(
         said=_say(summary, metrics, always and always[0]),
         is_good=metrics.blessed,
@@ -63,7 +62,9 @@ def describe_verdict(summary: Mapping[str, Any], metrics: Metrics) -> Verdict:
         records=metrics.records,
         always=always,
         bound=asked,
-        most=1.0 if is_share else max(each for each in (*known, 0.0) if each is not None),
+        most=1.0
+        if is_share(metrics.measure)
+        else max(each for each in (*known, 0.0) if each is not None),
     )
 
 

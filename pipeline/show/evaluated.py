@@ -7,21 +7,15 @@ from typing import Any, TypeVar
 from image_pipeline.components.errors import UserError, explain_shortage
 from image_pipeline.components.extras import need
 from image_pipeline.components.messages import describe_error
+from image_pipeline.show.metrics import IN_WORDS, METRICS
 from image_pipeline.show.own_figures import add_figures
-from image_pipeline.show.words import ERRORS, SHARES
 
 # Readable names for TFMA's metrics, those that a task measures.
-_NAMES = {**SHARES, **ERRORS}
-_SHORT = {**_NAMES, "example_count": "records"} | {
-    f"{name}_diff": f"{short} gained" for name, short in _NAMES.items()
-}
+_SHORT = {name: each.words for name, each in METRICS.items()} | {"example_count": "records"}
+_SHORT |= {f"{name}_diff": f"{each.words} gained" for name, each in METRICS.items()}
 # A figure lies between these, whatever an estimate says.
-_LIMITS = dict.fromkeys(SHARES.values(), (0.0, 1.0)) | dict.fromkeys(
-    [f"{short} gained" for short in SHARES.values()], (-1.0, 1.0)
-)
-
-# What a class's figure is called, if not as the one of all.
-_OF_CLASS = {"mean IoU": "IoU", "mAP50-95": "AP50-95"}
+_LIMITS = {each.words: (0.0, 1.0) for each in METRICS.values() if each.is_share}
+_LIMITS |= {f"{words} gained": (-1.0, 1.0) for words in _LIMITS}
 
 T = TypeVar("T")
 Interval = tuple[float, float]
@@ -61,7 +55,7 @@ def read_evaluation(
         by_class = {key[0][1]: _read_metrics(own[""]) for key, own in slices.items() if key}
     else:
         by_class = _read_by_id(slices.get((), {}), names)
-    each = "accuracy" if names is None else _OF_CLASS.get(measure, measure)
+    each = "accuracy" if names is None else IN_WORDS[measure].of_class
     classes = {name: own[each] for name, (own, _) in by_class.items() if each in own}
     class_bounds = {name: own[each] for name, (_, own) in by_class.items() if each in own}
     estimated = {"method": "jackknife", "overall": bounds, "classes": class_bounds}

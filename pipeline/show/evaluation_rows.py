@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from image_pipeline.show.judgement import count_right
+from image_pipeline.show.metrics import IN_WORDS
 from image_pipeline.show.words import format_estimate, format_measured
 
-# Of these a class's own figure has another name than that of all.
-_OF_CLASS = ("accuracy", "IoU", "AP50-95", "F1")
 _WAY_OUT = "look at the first ones, and correct the table or the folders that labels come from"
 _TOO_WEAK = "weak models doubt many labels that are right; make the model better first"
 WEAK = 0.8
@@ -27,7 +26,7 @@ def evaluation_rows(evaluation: Mapping[str, Any]) -> list[tuple[str, str]]:
         rows.append(("without a model", text))
     if worst := evaluation["worst_class"]:
         interval = (worst["low"], worst["high"]) if "low" in worst else None
-        measure = next(name for name in _OF_CLASS if name in worst)
+        measure = IN_WORDS[evaluation.get("measure", "accuracy")].of_class
         text = format_measured(worst[measure], interval)
         if "records" in worst:
             text += f": {count_right(worst[measure], worst['records'])}"

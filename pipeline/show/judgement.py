@@ -6,24 +6,7 @@ from typing import Any
 
 from image_pipeline.components.extras import need
 from image_pipeline.show.evaluated import load_evaluation
-from image_pipeline.show.words import ERRORS, SHARES
-
-# The option that bounds each of TFMA's metrics by which models are judged.
-_OPTIONS = {
-    "sparse_categorical_accuracy": "evaluation.min_accuracy",
-    "mean_io_u": "evaluation.min_mean_iou",
-    "map_50_95": "evaluation.min_map_50_95",
-    "f1": "evaluation.min_f1",
-    "mean_squared_error": "evaluation.max_mean_squared_error",
-}
-# How TFMA's configuration calls them.
-_NAMES = {
-    "SparseCategoricalAccuracy": "sparse_categorical_accuracy",
-    "MeanIoU": "mean_io_u",
-    "MeanAveragePrecision": "map_50_95",
-    "TagScores": "f1",
-    "MeanSquaredError": "mean_squared_error",
-}
+from image_pipeline.show.metrics import IN_WORDS, METRICS, is_share
 
 
 def read_failures(evaluation_dir: str) -> list[dict[str, Any]]:
@@ -58,8 +41,9 @@ def _find_bound(evaluation_dir: str) -> dict[str, Any] | None:
         limits = bound.threshold.value_threshold
         for name in ("lower_bound", "upper_bound"):
             if limits.HasField(name) and getattr(limits, name).value < sys.float_info.max:
-                option = _OPTIONS[_NAMES[judged.class_name]]
-                return {"option": option, "threshold": getattr(limits, name).value}
+                by_class = {each.tfma_class: each.option for each in METRICS.values()}
+                threshold = getattr(limits, name).value
+                return {"option": by_class[judged.class_name], "threshold": threshold}
     return None
 
 
@@ -99,7 +83,7 @@ def explain_worth(
     if interval is None or always is None:
         return ""
     low, high = interval
-    if measure in ERRORS.values():
+    if measure in IN_WORDS and not is_share(measure):
         low, high, always = -high, -low, -always
     if low <= always <= high:
         return "Not told from guessing"
@@ -138,7 +122,7 @@ def _describe(failure: Any) -> dict[str, Any]:
         option, threshold = "evaluation.min_improvement", bound.change_threshold.absolute.value
     else:
         limits = bound.value_threshold
-        option = _OPTIONS[failure.metric_key.name]
+        option = METRICS[failure.metric_key.name].option
         is_most = limits.HasField("upper_bound")
         threshold = (limits.upper_bound if is_most else limits.lower_bound).value
     kind = measured.WhichOneof("type")
@@ -146,7 +130,7 @@ def _describe(failure: Any) -> dict[str, Any]:
         "double_value": measured.double_value.value,
         "bounded_value": measured.bounded_value.value.value,
     }.get(kind)
-    measure = {**SHARES, **ERRORS}[failure.metric_key.name]
+    measure = METRICS[failure.metric_key.name].words
     told = {} if measure == "accuracy" else {"measure": measure}
     return {"option": option, "threshold": threshold, "measured": value, **told}
 

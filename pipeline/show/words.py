@@ -8,27 +8,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from image_pipeline.components.names import printable_text
-
-SHARES = {
-    "sparse_categorical_accuracy": "accuracy",
-    "mean_io_u": "mean IoU",
-    "io_u": "IoU",
-    "pixel_accuracy": "pixel accuracy",
-    "map_50_95": "mAP50-95",
-    "map_50": "mAP50",
-    "ap_50_95": "AP50-95",
-    "f1": "F1",
-    "mean_f1": "mean F1",
-    "precision": "precision",
-    "recall": "recall",
-}
-"""TFMA's names of metrics that are shares, from 0 to 1, in words."""
-
-ERRORS = {
-    "mean_squared_error": "mean squared error",
-    "mean_absolute_error": "mean absolute error",
-}
-"""TFMA's names of metrics that are errors, in words."""
+from image_pipeline.show.metrics import is_share
 
 _THOUSAND = 1000
 
@@ -71,7 +51,7 @@ def format_share(share: float) -> str:
 
 def format_figure(value: float | None, measure: str) -> str:
     """What a model is judged by: a share in percent, an error with five digits."""
-    if value is not None and measure in SHARES.values():
+    if value is not None and is_share(measure):
         return format_share(value)
     return format_fact(value)
 

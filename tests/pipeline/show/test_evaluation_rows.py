@@ -105,12 +105,13 @@ def test_what_has_no_figure_or_no_interval_is_told_without(tmp_path):
             {"taken_for": "road", "share": 0.614},
             "pole, IoU 0.1: 61% of its pixels are taken for road",
         ),
-        ({"found": 0.125}, "pole, IoU 0.1: 12% of its boxes are found"),
+        ({"found": 0.125}, "pole, AP50-95 0.1: 12% of its boxes are found"),
     ],
 )
 def test_what_is_wrong_with_the_weakest_class_is_told(mistake, said):
-    worst = {"worst_class": {"class": "pole", "IoU": 0.1}, "mistakes": {"pole": mistake}}
-    assert dict(evaluation_rows(MEASURED | worst))["weakest class"] == said
+    measure, each = ("mAP50-95", "AP50-95") if "found" in mistake else ("mean IoU", "IoU")
+    worst = {"worst_class": {"class": "pole", each: 0.1}, "mistakes": {"pole": mistake}}
+    assert dict(evaluation_rows(MEASURED | worst | {"measure": measure}))["weakest class"] == said
 
 
 def test_without_figures_there_is_the_score_alone(tmp_path):
