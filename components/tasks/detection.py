@@ -145,6 +145,8 @@ class Detection:
         placed = boxes.place_boxes({**parsed, **own}, None, view, None)
         is_there = tf.reduce_any(placed[boxes.PLACES] > 0, axis=-1)
         ids = tf.where(is_there, placed[boxes.BOX_LABELS], boxes.NO_BOX)
+        # Where no image has a box, the list is padded to one; crowds would have none.
+        crowds = tf.pad(crowds, [[0, 0], [0, tf.shape(ids)[1] - tf.shape(crowds)[1]]])
         is_seen = placed[boxes.VISIBLE] >= FeedingOptions().min_visible
         is_left_out = (crowds != 0) | ~is_seen
         further = (tf.cast(each, tf.float32)[..., None] for each in (ids, is_left_out))

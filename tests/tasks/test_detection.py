@@ -128,6 +128,12 @@ def test_crowds_and_what_is_hardly_seen_do_not_count_and_what_is_cut_off_is_gone
     assert (found[1, :, 4] == -1).all()
 
 
+def test_a_batch_without_any_box_has_no_true_one(signatures):
+    examples = tf.constant([make_example([]), make_example([])])
+    found = signatures["transform_features"](examples=examples)["objects"].numpy()
+    np.testing.assert_array_equal(found, [[[0, 0, 0, 0, -1, 1]]] * 2)
+
+
 def test_served_boxes_are_shares_of_the_given_image(signatures):
     files = [encode_png(draw_boxes(number)[0]) for number in range(4)]
     told = learned.read_named_examples(box_data, [f"{number:03d}.png" for number in range(4)])
