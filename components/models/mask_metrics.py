@@ -3,6 +3,7 @@
 import keras
 
 from image_pipeline.components.dataset import record
+from image_pipeline.components.models.model import cross_entropy_of_ids
 
 
 def cross_entropy(masks: keras.KerasTensor, probabilities: keras.KerasTensor) -> keras.KerasTensor:
@@ -15,9 +16,7 @@ def cross_entropy(masks: keras.KerasTensor, probabilities: keras.KerasTensor) ->
     Returns:
       float32 [batch, height, width]; Keras leaves ignored pixels out of the mean.
     """
-    return keras.losses.sparse_categorical_crossentropy(
-        masks, probabilities, ignore_class=record.IGNORED
-    )
+    return cross_entropy_of_ids(masks, probabilities, record.IGNORED)
 
 
 class MeanIoU(keras.metrics.MeanIoU):

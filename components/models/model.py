@@ -84,7 +84,32 @@ def cross_entropy(labels: keras.KerasTensor, probabilities: keras.KerasTensor) -
     """
     if _are_shares(labels, probabilities):
         return keras.losses.categorical_crossentropy(labels, probabilities)
-    return keras.losses.sparse_categorical_crossentropy(labels, probabilities, ignore_class=-1)
+    return cross_entropy_of_ids(labels, probabilities, ignored=-1)
+
+
+def cross_entropy_of_ids(
+    ids: keras.KerasTensor, probabilities: keras.KerasTensor, ignored: int
+) -> keras.KerasTensor:
+    """Cross entropy of the logits, where a softmax made the probabilities.
+
+    Of probabilities Keras clips it at 1e-7, below which nothing is learned; with `ignore_class` it
+    does not go back to the logits by itself.
+
+    Args:
+      ids: int, any shape, class ids; `ignored` for none.
+      probabilities: float32 [..., classes].
+      ignored: which id is none.
+
+    Returns:
+      float32 of the ids' shape; Keras leaves ignored ones out of the mean.
+    """
+    logits = getattr(probabilities, "_keras_logits", None)
+    return keras.losses.sparse_categorical_crossentropy(
+        ids,
+        probabilities if logits is None else logits,
+        from_logits=logits is not None,
+        ignore_class=ignored,
+    )
 
 
 class Accuracy(keras.metrics.MeanMetricWrapper):

@@ -2,11 +2,14 @@ import keras
 import numpy as np
 import pytest
 
+from image_pipeline.components.models import mask_metrics
+from image_pipeline.components.models.find_builder import find_builder
 from image_pipeline.components.models.model import (
     MOST_BLOCKS,
     SMALLEST_MAP_PX,
     build_model,
     count_halvings,
+    cross_entropy,
 )
 from image_pipeline.components.models.options import TrainingOptions
 
@@ -74,3 +77,23 @@ def test_learns_to_tell_dark_from_bright():
     images = noise * 0.2 + labels[:, None, None, None].astype(np.float32)
     model.fit(images, labels, epochs=10, batch_size=16, verbose=0)
     assert model.evaluate(images, labels, verbose=0)[1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "loss", "ids"),
+    [
+        ("small", "classes", cross_entropy, np.array([2, -1])),
+        (
+            "unet",
+            "masks",
+            mask_metrics.cross_entropy,
+            np.stack([np.full((8, 8), id_) for id_ in (2, 255)]),
+        ),
+    ],
+)
+def test_what_a_model_holds_impossible_costs_as_much_as_its_logits_say(name, head, loss, ids):
+    model = find_builder(name, head)((8, 8, 1), 3, TrainingOptions())
+    model.layers[-1].bias.assign([60, 0, -60])
+    losses = loss(ids, model(np.zeros((2, 8, 8, 1), np.float32)))
+    assert set(np.unique(losses[0])) == {120} and not np.any(losses[1])
+    np.testing.assert_array_equal(losses._keras_mask, np.broadcast_to(ids == 2, losses.shape))
