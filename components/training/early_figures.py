@@ -9,6 +9,7 @@ import numpy as np
 
 from image_pipeline.components import progress
 from image_pipeline.components.order.batches import Position
+from image_pipeline.components.training.averaging import plan_averaging
 from image_pipeline.components.training.clocks import EpochClock
 from image_pipeline.components.training.steps_per_execution import StepsCallback
 
@@ -54,7 +55,12 @@ class EarlyFigures(StepsCallback):
             return
         self._first, started = None, time.monotonic()
         kept = [np.asarray(each) for each in self.model.metrics_variables]
-        found = self.model.evaluate(self._make_eval_data(), verbose=0, return_dict=True)
+        found = self.model.evaluate(
+            self._make_eval_data(),
+            verbose=0,
+            return_dict=True,
+            callbacks=plan_averaging(self.model),
+        )
         for variable, value in zip(self.model.metrics_variables, kept, strict=True):
             variable.assign(value)
         self._clock.leave_out(time.monotonic() - started)

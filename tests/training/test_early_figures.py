@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from image_pipeline.components import progress
 from image_pipeline.components.order.batches import Position
+from image_pipeline.components.training.averaging import plan_averaging
 from image_pipeline.components.training.clocks import EpochClock
 from image_pipeline.components.training.early_figures import EarlyFigures
 
@@ -17,7 +18,7 @@ pytestmark = [pytest.mark.unit, pytest.mark.e2e]
 STEPS = 20
 
 
-def _train(epochs, told=None, start=(0, 0)):
+def _train(epochs, told=None, start=(0, 0), optimizer="adam"):
     """Trains; gives the history and the weights, and collects what is told after each step."""
     keras.utils.set_random_seed(0)
     rng = np.random.default_rng(0)
@@ -26,7 +27,7 @@ def _train(epochs, told=None, start=(0, 0)):
     inputs = keras.Input((3,))
     outputs = keras.layers.Dense(2, activation="softmax")(keras.layers.Dropout(0.5)(inputs))
     model = keras.Model(inputs, outputs)
-    model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+    model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
     data = tf.data.Dataset.from_tensor_slices((images, labels)).batch(4)
     callbacks = []
     if told is not None:
@@ -35,7 +36,7 @@ def _train(epochs, told=None, start=(0, 0)):
         look = keras.callbacks.LambdaCallback(
             on_train_batch_end=lambda batch, logs: told.append(progress.look().told)
         )
-        callbacks = [clock, figures, look]
+        callbacks = [clock, figures, look, *plan_averaging(model)]
         progress.begin("steps", epochs * STEPS)
     history = model.fit(
         data,
@@ -68,6 +69,13 @@ def test_it_changes_neither_weights_nor_figures():
     assert history == watched
     for plain, seen in zip(weights, watched_weights, strict=True):
         np.testing.assert_array_equal(plain, seen)
+
+
+def test_it_is_of_the_average_of_the_weights_where_that_is_evaluated():
+    told, use_ema = [], {"use_ema": True, "ema_momentum": 1.0}  # the average stays as it begins
+    _train(3, told, optimizer=keras.optimizers.Adam(0.1, **use_ema))
+    figures = {each.rpartition(": ")[2] for each in told if each}
+    assert len(figures) == 1
 
 
 @pytest.mark.parametrize(("epochs", "start"), [(10, (0, 0)), (3, (1, 0)), (3, (0, 6))])
