@@ -28,11 +28,13 @@ WARM_START = "training.warm_start=latest_blessed"
 def choose_start(training: TrainingOptions, base_model: str | None) -> TrainingOptions:
     """The options with the latest good model's weights, if they ask for these and it exists.
 
+    Where there is none, they no longer ask for it, so that what is told is what they start from.
+
     Raises:
       UserError: if there is a model that they do not ask for.
     """
     if not base_model:
-        return training
+        return training.model_copy(update={"warm_start": "none"})
     if training.warm_start == "none":
         raise UserError(
             "training.warm_start must be latest_blessed where the Trainer has a base_model, "

@@ -68,9 +68,11 @@ def test_the_trainer_starts_from_it_if_asked_to(pushed, tmp_path, monkeypatch):
 
 
 def test_without_a_good_model_it_starts_from_weights(pushed):
-    training = TrainingOptions(warm_start="latest_blessed", weights="w.h5")
-    assert choose_start(training, None) == training
-    assert name_start(training) == "training.weights=w.h5"
+    folder = pushed.serving_model_dir
+    for weights in ("w.h5", folder):
+        training = TrainingOptions(warm_start="latest_blessed", weights=weights)
+        found = choose_start(training, None)
+        assert found.weights == weights and name_start(found) == f"training.weights={weights}"
     started = choose_start(training, pushed.serving_model_dir)
     assert name_start(started).startswith("training.warm_start=latest_blessed (/")
 
