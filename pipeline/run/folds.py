@@ -50,7 +50,8 @@ def cross_validate(
       of each their `mean`, and its 95 % interval, `low` and `high`, by Student's t.
 
     Raises:
-      UserError: if the images have splits of their own, or a stage cannot be done.
+      UserError: if the images have splits of their own or are fewer than the folds, or a stage
+        cannot be done.
     """
     names = [f"fold_{number + 1}" for number in range(folds)]
     listing = _divide(listing, names)
@@ -94,6 +95,11 @@ def _divide(listing: Listing, names: Sequence[str]) -> Listing:
         raise UserError(
             f"--folds divides images that have no splits of their own, but those of "
             f"{listing.images!r} have, by {what}; {way_out}, or leave --folds out."
+        )
+    if listing.kind.lists_images and listing.found < len(names):
+        raise UserError(
+            f"--folds={len(names)} divides the images of {listing.images!r} into as many parts, "
+            f"but there are {listing.found}; give --folds={listing.found} at most, or more images."
         )
     shares = dict.fromkeys(names, 1 / len(names))
     stratify = options.stratify or True

@@ -114,6 +114,15 @@ def test_images_with_splits_of_their_own_are_not_divided_anew(images, tmp_path):
         run(folder, tmp_path / "out", "--folds", "2")
 
 
+def test_fewer_images_than_folds_are_refused(tmp_path):
+    folder = write_folder(tmp_path / "images", per_class=2)
+    listing = list_images(str(folder), IngestOptions())
+    names = [f"fold_{number}" for number in range(5)]
+    assert _divide(listing, names[:4]).options.splits == dict.fromkeys(names[:4], 0.25)
+    with pytest.raises(UserError, match="but there are 4; give --folds=4 at most"):
+        _divide(listing, names)
+
+
 def test_a_column_of_splits_is_left_out_where_that_is_said(images, tmp_path):
     files = sorted(images.rglob("*.png"))[:4]
     named = zip(files, "aabb", ("train", "eval") * 2, strict=True)
