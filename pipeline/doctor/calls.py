@@ -67,7 +67,7 @@ def measure_executions(
         if count in (1, present) or calls * count * step_s <= 4 * seconds:
             size = subject.feeding.batch_size
             settings[count] = _time_calls(model, batch, count, calls, size)
-    rounds = [{count: time() for count, time in settings.items()} for _ in range(_ROUNDS)]
+    rounds = [{count: measure() for count, measure in settings.items()} for _ in range(_ROUNDS)]
     model.steps_per_execution = before
     model.train_function = None
     return {count: statistics.median(each[count] for each in rounds) for count in settings}

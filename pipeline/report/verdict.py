@@ -53,6 +53,7 @@ def describe_verdict(summary: Mapping[str, Any], metrics: Metrics) -> Verdict:
     asked = None if bound is None else (float(bound["threshold"]), str(bound["option"]))
     ends = metrics.interval or ()
     known = [*ends, metrics.accuracy, always and always[0], asked and asked[0]]
+    largest = max(each for each in (*known, 0.0) if each is not None)
     return Verdict(
         said=_say(summary, metrics, always and always[0]),
         is_good=metrics.blessed,
@@ -62,9 +63,7 @@ def describe_verdict(summary: Mapping[str, Any], metrics: Metrics) -> Verdict:
         records=metrics.records,
         always=always,
         bound=asked,
-        most=1.0
-        if is_share(metrics.measure)
-        else max(each for each in (*known, 0.0) if each is not None),
+        most=1.0 if is_share(metrics.measure) else largest,
     )
 
 
