@@ -71,7 +71,8 @@ FORMS: tuple[tuple[str, ...], ...] = (
     ("export", "out", "--output", "model.tflite", "--json"),
     ("doctor", "out", "--seconds", "0.1", "--json"),
 )
-_FOUND = ("changes", "confused", "mislabelled")
+# What a run finds, which may be nothing: its form is of no command but of the moment.
+_FOUND = ("calls", "changes", "confused", "mislabelled")
 # Times, memory and versions, which are the machine's and the moment's.
 _VARIES = (
     (r"(\d+ (h|min) )?\d[\d,.]* (µs|ms|s|min)\b", "N s"),
