@@ -21,10 +21,15 @@ from image_pipeline.components.feeding.input_fn import ImageBatches
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.labels.kinds import find_kind
-from image_pipeline.doctor.clock import time_batches
-from image_pipeline.doctor.stages import count_buffered, count_images, measure_input
-from image_pipeline.doctor.step import ModelStep, SleepingStep, Step, measure_together
-from image_pipeline.doctor.subject import Subject, hold_some, open_subject
+from image_pipeline.doctor.figures import time_batches
+from image_pipeline.doctor.input import (
+    Subject,
+    count_buffered,
+    count_images,
+    hold_some,
+    measure_stages,
+)
+from image_pipeline.doctor.step import ModelStep, Step, measure_together, wait_instead
 from image_pipeline.named_folder import find_source, list_split
 from image_pipeline.run_config import read_config
 
@@ -48,9 +53,9 @@ class Variants:
         self._graph = None if subject.graph_dir is None else TransformGraph(subject.graph_dir)
         passes = Passes(mode="train", seed=subject.training.seed, epochs=None)
         others = () if self._graph is None else self._graph.columns
-        columns = find_columns(subject.patterns, feeding, others)
+        columns = find_columns(subject.paths, feeding, others)
         self._kind = find_kind(columns)
-        self._images = ImageBatches(subject.patterns, subject.view, feeding, passes, columns).read()
+        self._images = ImageBatches(subject.paths, subject.view, feeding, passes, columns).read()
 
     def open(self, prefetch: int | None, work: int | None, compiled: bool | None) -> Iterator[Any]:
         """Endless batches; None leaves a setting as it is."""
@@ -82,9 +87,9 @@ def list_settings(
 ) -> Iterator[tuple[str, str, Mapping[str, Measurement]]]:
     """Names of settings, the present value of each, and a measurement for each value."""
     usual, other = Variants(subject, subject.measured), None
-    if subject.is_held:
-        _, every_image, _ = measure_input(subject, seconds, lambda _: None)
-        usual, other = Variants(subject, *hold_some(subject, every_image, seconds)), usual
+    if subject.could_hold and subject.feeding.hold_decoded:
+        stages = measure_stages(subject, subject.measured, seconds, lambda _: None)
+        usual, other = Variants(subject, *hold_some(subject, stages["decode"], seconds)), usual
     present = subject.feeding.prefetch_batches
     counts = sorted({*_PREFETCH_BATCHES, present})
     trained = {str(count): usual.train(step, seconds, prefetch=count) for count in counts}
@@ -129,10 +134,8 @@ def main() -> None:
     source = find_source(asked.out)
     config = read_config(source, asked.config, ())
     pattern = list_split(source.data_dir, "train")
-    subject = open_subject(
-        [pattern], config.view, config.feeding, config.training, source.graph_dir
-    )
-    step = ModelStep(subject) if asked.step_ms is None else SleepingStep(asked.step_ms)
+    subject = Subject(config, pattern, source.graph_dir)
+    step = ModelStep(subject) if asked.step_ms is None else wait_instead(asked.step_ms)
     for name, present, measurements in list_settings(subject, step, asked.seconds):
         print_setting(name, present, race(measurements, asked.rounds))
 

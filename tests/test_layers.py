@@ -53,7 +53,7 @@ ALLOWED = {
         *("components/views/", "components/labels/"),
     ),
     "keras": (
-        *("components/models/", "components/training/", "pipeline/doctor/calls.py"),
+        *("components/models/", "components/training/"),
         *("pipeline/doctor/step.py", "pipeline/run/functions.py"),
     ),
     "tensorflow_transform": ("components/transform/",),

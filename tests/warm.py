@@ -23,7 +23,7 @@ import types
 # What the commands import, all of it before TensorFlow begins threads, which no fork would have.
 _IMPORTED = (
     "image_pipeline.api",
-    "image_pipeline.doctor.visit",
+    "image_pipeline.doctor.examine",
     "image_pipeline.preview.sheet",
     "image_pipeline.report.page",
     "image_pipeline.run.local",

@@ -61,16 +61,19 @@ def doctor(
     config = read_config(source, config_path, overrides)
     pattern = list_split(source.data_dir, "train")
     with quiet_libraries("doctor") as console:
-        from image_pipeline.doctor.visit import Visit, check_folder
+        from rich.console import Console
 
-        if profile_steps is not None:
-            check_folder(profile_dir)
-        shown = None if as_json else console
-        visit = Visit(
-            config, pattern, source.graph_dir, seconds=seconds, step_ms=step_ms, console=shown
+        from image_pipeline.doctor.examine import examine
+
+        found = examine(
+            config,
+            pattern,
+            source.graph_dir,
+            seconds=seconds,
+            step_ms=step_ms,
+            profile_steps=profile_steps,
+            profile_dir=profile_dir,
+            console=Console(quiet=True) if as_json else console,
         )
-        summary = visit.examine()
-        if profile_steps is not None:
-            summary["profile"] = visit.profile(profile_steps, profile_dir)
     if as_json:
-        click.echo(to_json(summary))
+        click.echo(to_json(found))

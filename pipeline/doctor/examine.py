@@ -1,73 +1,146 @@
-"""The whole examination: all measurements, one after the other."""
+"""The examination, from the records to the advice: every measurement, one after the other."""
 
-from collections.abc import Callable
+import dataclasses
+import itertools
+import os
 from typing import Any
 
-from image_pipeline.components.feeding.budget import Stage as MemoryStage
-from image_pipeline.components.feeding.budget import fits
+from rich.console import Console
+
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.threads import usable_cores
-from image_pipeline.doctor.calls import count_present_steps, measure_executions
-from image_pipeline.doctor.clock import OtherPrograms
-from image_pipeline.doctor.stages import count_buffered, measure_input
-from image_pipeline.doctor.step import ModelStep, Step, measure_step, measure_together
-from image_pipeline.doctor.subject import (
-    Subject,
-    choose_usual,
-    describe_storage,
-    sample_records,
+from image_pipeline.components.training.profile import describe_trace, record_trace
+from image_pipeline.config import PipelineConfig
+from image_pipeline.doctor.figures import (
+    Figures,
+    Rate,
+    Stages,
+    read_clocks,
+    share_of_others,
+    time_batches,
 )
-from image_pipeline.doctor.verdict import Figures, Stages, Storage
+from image_pipeline.doctor.input import (
+    Subject,
+    count_buffered,
+    describe_storage,
+    drop_cached_pages,
+    hold_some,
+    measure_stages,
+    read_images,
+)
+from image_pipeline.doctor.show import print_examination, word_verdict
+from image_pipeline.doctor.step import ModelStep, measure_calls, measure_together, wait_instead
+from image_pipeline.doctor.verdict import advise, judge
+from image_pipeline.show.rows import print_profile, print_rows
 
 
-def examine(subject: Subject, step: Step, seconds: float, report: Callable[[str], None]) -> Figures:
-    """Measures everything, for this many seconds each.
+def examine(
+    config: PipelineConfig,
+    pattern: str,
+    graph_dir: str | None,
+    *,
+    seconds: float,
+    step_ms: float | None,
+    profile_steps: int | None,
+    profile_dir: str,
+    console: Console,
+) -> dict[str, Any]:
+    """Measures what limits training, prints it, and returns it for `to_json`.
+
+    Args:
+      config: the run's options.
+      pattern: matches the shards of the train split.
+      graph_dir: the transform graph's folder; None measures without one.
+      seconds: duration of each measurement.
+      step_ms: duration of a step of the user's own model; None measures the run's model.
+      profile_steps: how many training steps to trace afterwards; None traces none.
+      profile_dir: where the trace goes.
+      console: where to print.
 
     Raises:
-      UserError: if an option does not fit the data set, or a record is damaged.
+      UserError: if an option does not fit the data set, the model cannot be loaded, the trace
+        cannot be written, or a record is damaged (or TensorFlow's error, around that).
     """
-    others = OtherPrograms()
-    cold, every_image, held = measure_input(subject, seconds, report)
-    batches, warm_up = open_training(subject, every_image, seconds)
-    report("the model's step")
-    images, labels = next(iter(batches))
-    alone = measure_step(step, images, labels, seconds)
-    report("training: both together")
-    together_ms, wait_ms = measure_together(batches, step, seconds, warm_up)
-    steps_a_call, calls = 1, {}
-    if isinstance(step, ModelStep):
-        report("several steps in a call")
-        steps_a_call = count_present_steps(subject, step)
-        calls = measure_executions(subject, step, len(images) / alone.images_per_s, seconds)
-    others_share = others.read_share()
-    storage = describe_storage(sample_records(subject), subject.view)
-    return Figures(
-        cold=cold,
-        every_image=every_image,
-        held=held,
-        step=alone,
-        together_ms=together_ms,
-        wait_ms=wait_ms,
-        batch_size=int(images.shape[0]),
-        cores=usable_cores(),
-        storage=storage,
-        could_hold=_could_hold(subject, storage),
-        others_share=others_share,
-        steps_a_call=steps_a_call,
-        calls=calls,
-    )
+    if profile_steps is not None:
+        try:
+            os.makedirs(profile_dir, exist_ok=True)
+        except OSError as error:
+            raise UserError(
+                f"--profile-dir must be a folder that can be written, got {profile_dir!r}: "
+                f"{error.strerror}; name another one."
+            ) from error
+    subject = Subject(config, pattern, graph_dir)
+    graph = graph_dir or "none: its stage is not measured, and the model gets raw pixels"
+    shards = f"the train split, shards: {len(subject.paths):,}"
+    if not subject.stays:
+        shards += "; memory cannot hold them, so the disk is read in every measurement"
+    print_rows([("measured on", shards), ("transform graph", graph)], console)
+    step = ModelStep(subject) if step_ms is None else wait_instead(step_ms)
+    clocks = read_clocks()
+    with console.status("opening …") as status:
 
+        def report(text: str) -> None:
+            status.update(f"measuring: {text} …")
 
-def open_training(subject: Subject, every_image: Stages, seconds: float) -> tuple[Any, int]:
-    """Training's batches as in most epochs, and how many batches come before those."""
-    feeding, steps = choose_usual(subject, every_image, seconds)
-    return subject.read_batches(feeding).skip(steps), count_buffered(feeding)
+        # The input alone. From a cold disk each record is read at most once: the second time it
+        # would come from memory.
+        report("reading from the disk")
+        cold = None
+        if drop_cached_pages(subject.paths):
+            cold = time_batches(read_images(subject, False, epochs=1), seconds, warm_up=0)
+        every_image = measure_stages(subject, subject.measured, seconds, report)
+        usual, first_steps, held = subject.measured, 0, {}
+        if subject.could_hold and subject.feeding.hold_decoded:
+            usual, first_steps = hold_some(subject, every_image["decode"], seconds)
+            held = measure_stages(subject, usual, seconds, report, first_steps)
 
+        # The model alone, on one batch. One that only waits takes its given time.
+        report("the model's step")
+        images, labels = next(iter(subject.read_batches(subject.measured)))
+        size = int(images.shape[0])
+        if step_ms is None:
+            repeated = (step(images, labels) for _ in itertools.count())
+            alone = time_batches(repeated, seconds, warm_up=1, least=1)
+        else:
+            alone = Rate(images=size, images_per_s=1e3 * size / step_ms, cpu_s_an_image=0.0)
 
-def _could_hold(subject: Subject, storage: Storage) -> bool:
-    index = subject.records.index
-    if index is None:
-        return False
-    if subject.is_held:
-        return True
-    pixels = int(storage.pixel_bytes * len(index))
-    return fits([*subject.memory, MemoryStage("decoded images", pixels, "")], subject.feeding)
+        # Both together, as in most epochs: how long does the model wait?
+        report("training: both together")
+        batches = iter(subject.read_batches(usual).skip(first_steps))
+        warm_up = count_buffered(usual)
+        together_ms, wait_ms = measure_together(batches, step, seconds, warm_up)
+        steps_a_call, calls = 1, {}
+        if isinstance(step, ModelStep):
+            report("several steps in a call")
+            steps_a_call = step.steps_a_call
+            calls = measure_calls(subject, step, size / alone.images_per_s, seconds)
+
+        figures = Figures(
+            stages=Stages(read_cold=cold, every_image=every_image, held=held, step=alone),
+            others_share=share_of_others(clocks, read_clocks()),
+            batch_size=size,
+            cores=usable_cores(),
+            together_ms=together_ms,
+            wait_ms=wait_ms,
+            steps_a_call=steps_a_call,
+            calls=calls,
+            storage=describe_storage(subject),
+            memory=subject.memory,
+            could_hold=subject.could_hold,
+        )
+        verdict = judge(figures)
+        changes = advise(figures, verdict.limit, subject.feeding)
+        line = word_verdict(figures, verdict, changes)
+        found = {"line": line, "verdict": verdict, "changes": changes, **vars(figures)}
+        print_examination(figures, verdict, changes, console)
+
+        if profile_steps is not None:
+            report("the profile")
+            for images, labels in itertools.islice(batches, warm_up):  # Which fill buffers again.
+                step(images, labels)
+            with record_trace(profile_dir):
+                for images, labels in itertools.islice(batches, profile_steps):
+                    step(images, labels)
+            found["profile"] = dataclasses.asdict(describe_trace(profile_dir, profile_steps))
+            print_profile(found["profile"], console)
+    return found

@@ -1,50 +1,51 @@
-"""How long the model takes for a step, alone and while the input is being read."""
+"""How long the model takes for a step: alone, beside the input, and several in one call."""
 
+import collections
 import itertools
+import statistics
 import time
-from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import keras
 
 from image_pipeline.components.feeding.found_columns import find_labels
-from image_pipeline.components.models.find_builder import find_builder
-from image_pipeline.components.tasks.choose_task import TASK_OF, find_task, name_model
+from image_pipeline.components.tasks.choose_task import TASK_OF, find_task
 from image_pipeline.components.tasks.detection import DETECTION
 from image_pipeline.components.tasks.segmentation import SEGMENTATION
-from image_pipeline.components.tasks.task import Task
-from image_pipeline.components.training.profile import Profile, describe_trace, record_trace
-from image_pipeline.components.training.recipe_check import compile_by_option
+from image_pipeline.components.training.model_check import rebuild
 from image_pipeline.components.training.unknown import leave_out_unknown
-from image_pipeline.doctor.clock import Rate, time_batches
-from image_pipeline.doctor.subject import Subject
+from image_pipeline.doctor.figures import time_batches
+from image_pipeline.doctor.input import Subject
 
 # Two batches are made in parallel, and so come in pairs.
 _LEAST_STEPS = 2
+# Steps in a call that are tried, and how often.
+_COUNTS, _ROUNDS = (1, 2, 4, 8), 3
+# Of a longer step, the call takes too small a part to be seen.
+_LONGEST_S = 0.02
+
+# Trains on a batch's images and labels; returns how many images these are.
+Step = Callable[[Any, Any], int]
 
 
-class Step(Protocol):
-    """A step of a model."""
+def wait_instead(step_ms: float) -> Step:
+    """A step of a model elsewhere, which takes time, but no processor."""
 
-    def __call__(self, images: Any, labels: Any) -> None:
-        """Trains on one batch, and returns when the step is done."""
+    def wait(images: Any, labels: Any) -> int:
+        time.sleep(step_ms / 1e3)
+        return int(images.shape[0])
 
-
-class SleepingStep:
-    """Stands for the step of a model elsewhere: it takes time, but no processor."""
-
-    def __init__(self, step_ms: float):
-        """Sets the duration of a step, in milliseconds."""
-        self.step_ms = step_ms
-
-    def __call__(self, images: Any, labels: Any) -> None:
-        """Waits."""
-        del images, labels
-        time.sleep(self.step_ms / 1e3)
+    return wait
 
 
 class ModelStep:
-    """A step of the run's own model."""
+    """A step of the run's own model.
+
+    Attributes:
+      model: compiled, for one step in a call.
+      steps_a_call: how many steps training makes in one call, by its option or the model's own.
+    """
 
     def __init__(self, subject: Subject):
         """Builds the model.
@@ -52,25 +53,27 @@ class ModelStep:
         Raises:
           UserError: if it cannot be loaded.
         """
-        view, graph_dir = subject.view, subject.graph_dir
-        self._task = _find_task(subject)
-        training = name_model(subject.training, self._task)
-        assert training.model is not None
-        build_model = find_builder(training.model, self._task.head)
-        keras.utils.set_random_seed(training.seed)
+        view, training, graph_dir = subject.view, subject.training, subject.graph_dir
+        index = subject.records.index
+        if graph_dir is None:
+            self._task = TASK_OF[find_labels(subject.paths)]
+            classes = 2 if index is None else len(index.classes)
+        else:
+            self._task = find_task(graph_dir)
+            classes = len(self._task.read_class_names(graph_dir))
         self._has_ids = graph_dir is not None
-        names = self._task.read_class_names(graph_dir) if graph_dir is not None else None
-        classes = _count_classes(subject) if names is None else len(names)
-        shape = (view.height_px, view.width_px, view.channels)
         least = 2 if self._task.activation == "softmax" else 1
-        self.model = build_model(shape, max(classes, least), training)
-        compile_by_option(self.model, training, training, steps_per_epoch=1)
-        if self._has_ids and self.model.compiled and self._task.leaves_out_unknown:
+        shape = (view.height_px, view.width_px, view.channels)
+        keras.utils.set_random_seed(training.seed)
+        self.model = rebuild(shape, training, max(classes, least), self._task, steps_per_epoch=1)
+        self.steps_a_call, self.model.steps_per_execution = self.model.steps_per_execution, 1
+        if self._has_ids and self._task.leaves_out_unknown:
             leave_out_unknown(self.model)
 
-    def __call__(self, images: Any, labels: Any) -> None:
+    def __call__(self, images: Any, labels: Any) -> int:
         """Trains on the batch."""
         self.model.train_on_batch(*self.make_input(images, labels))
+        return int(images.shape[0])
 
     def make_input(self, images: Any, labels: Any) -> tuple[Any, Any]:
         """The model's input: without a transform graph, raw pixels and a single class."""
@@ -83,22 +86,8 @@ class ModelStep:
         return floats, keras.ops.zeros(each, "int64")
 
 
-def measure_step(step: Step, images: Any, labels: Any, seconds: float) -> Rate:
-    """Measures steps on one batch, repeated; sleeping steps take their given time."""
-    size = int(images.shape[0])
-    if isinstance(step, SleepingStep):
-        return Rate(images=size, wall_s=step.step_ms / 1e3, cpu_s=0.0)
-
-    def make_steps() -> Iterator[int]:
-        while True:
-            step(images, labels)
-            yield size
-
-    return time_batches(make_steps(), seconds, warm_up=1, least=1)
-
-
 def measure_together(
-    batches: Iterable[Any], step: Step, seconds: float, warm_up: int
+    batches: Iterator[Any], step: Step, seconds: float, warm_up: int
 ) -> tuple[float, float]:
     """Measures training's loop.
 
@@ -106,56 +95,66 @@ def measure_together(
       batches: endless batches of images and labels.
       step: the model's training step.
       seconds: duration of the measurement.
-      warm_up: steps before the clock starts, after which all buffers are as full as they get; it
-        ends early when the time is over, since a faster input has filled its buffers by then.
+      warm_up: steps before the clock starts, after which all buffers are as full as they get.
 
     Returns:
       Milliseconds from one step to the next, and how long of that the model waited for its batch.
     """
-    taken, total_s = iter(batches), 0.0
     waits: list[float] = []
-    begun_s = time.perf_counter()
-    for number, (images, labels) in enumerate(itertools.islice(taken, warm_up)):
-        step(images, labels)
-        if number + 1 >= _LEAST_STEPS and time.perf_counter() - begun_s > seconds:
-            break
-    start_s = time.perf_counter()
-    while total_s < seconds or len(waits) < _LEAST_STEPS:
-        asked_s = time.perf_counter()
-        images, labels = next(taken)
-        waits.append(time.perf_counter() - asked_s)
-        step(images, labels)
-        total_s = time.perf_counter() - start_s
-    return 1e3 * total_s / len(waits), 1e3 * sum(waits) / len(waits)
+
+    def take_steps() -> Iterator[int]:
+        while True:
+            asked_s = time.perf_counter()
+            images, labels = next(batches)
+            waits.append(time.perf_counter() - asked_s)
+            step(images, labels)
+            yield 1
+
+    steps = time_batches(take_steps(), seconds, warm_up, _LEAST_STEPS)
+    return steps.ms_an_image, 1e3 * statistics.fmean(waits[-steps.images :])
 
 
-def profile_steps(
-    batches: Iterable[Any], step: Step, steps: int, warm_up: int, folder: str
-) -> Profile:
-    """Traces steps of training, for TensorBoard.
+def measure_calls(
+    subject: Subject, step: ModelStep, step_s: float, seconds: float
+) -> dict[int, float]:
+    """Trains on one batch repeatedly, with 1, 2, 4, 8 and the present number of steps per call.
+
+    They take turns, so that other work on the machine disturbs all of them alike.
 
     Args:
-      batches: batches of images and labels, more than there are steps.
-      step: the model's training step.
-      steps: how many to trace.
-      warm_up: steps before those, which compile and fill buffers.
-      folder: where the trace goes.
+      subject: provides the batch.
+      step: of the model, which is the same afterwards.
+      step_s: duration of a step.
+      seconds: duration of all rounds of each; numbers of steps that would take much longer are left
+        out.
+
+    Returns:
+      Steps per call to images per second, the median of the rounds; empty if steps are so long that
+      the overhead of a call cannot matter.
     """
-    taken = iter(batches)
-    for images, labels in itertools.islice(taken, warm_up):
-        step(images, labels)
-    with record_trace(folder):
-        for images, labels in itertools.islice(taken, steps):
-            step(images, labels)
-    return describe_trace(folder, steps)
-
-
-def _find_task(subject: Subject) -> Task:
-    if subject.graph_dir is not None:
-        return find_task(subject.graph_dir)
-    return TASK_OF[find_labels(subject.patterns)]
-
-
-def _count_classes(subject: Subject) -> int:
-    index = subject.records.index
-    return 2 if index is None else len(index.classes)
+    if step_s > _LONGEST_S:
+        return {}
+    model, size, present = step.model, subject.feeding.batch_size, step.steps_a_call
+    batch = subject.read_batches(subject.measured).take(1).map(step.make_input).cache().repeat()
+    calls: dict[int, int] = {}
+    for count in sorted({*_COUNTS, present}):
+        times = max(2, round(seconds / _ROUNDS / (step_s * count)))
+        if count in (1, present) or times * count * step_s <= 4 * seconds / _ROUNDS:
+            calls[count] = times
+    ends: list[float] = []  # Of each call, of which the first compiles; and of all.
+    clock = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs: ends.append(time.perf_counter()),
+        on_epoch_end=lambda epoch, logs: ends.append(time.perf_counter()),
+    )
+    of_one_step = model.train_function
+    functions: dict[int, Any] = {}  # Keras compiles one for each number of steps.
+    rates = collections.defaultdict[int, list[float]](list)
+    for _, (count, times) in itertools.product(range(_ROUNDS), calls.items()):
+        ends.clear()
+        model.steps_per_execution, model.train_function = count, functions.get(count)
+        steps = (times + 1) * count
+        model.fit(batch, steps_per_epoch=steps, shuffle=False, verbose=0, callbacks=[clock])
+        functions[count] = model.train_function
+        rates[count].append(times * count * size / (ends[-1] - ends[0]))
+    model.steps_per_execution, model.train_function = 1, of_one_step
+    return {count: statistics.median(own) for count, own in rates.items()}

@@ -1,91 +1,16 @@
-"""Which part limits training, and what a change would gain: computed from measurements."""
+"""What limits training, what to change, and what that will gain: estimates from the figures."""
 
 import dataclasses
 from collections.abc import Mapping
 
-from image_pipeline.doctor.clock import Rate
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.doctor.figures import Figures
 
 # Below this, waiting is within the noise of two measurements.
 LEAST_WAIT = 0.10
+# A change that gains less is not worth the trouble.
+_LEAST_GAIN = 1.05
 STEP = "step"
-
-
-# Stages of the input pipeline in the order of processing, each timed with all before it.
-Stages = Mapping[str, Rate]
-
-
-@dataclasses.dataclass(frozen=True)
-class Storage:
-    """How the sampled images are stored; means per image.
-
-    Attributes:
-      encoding: "jpeg", "png" or "raw": the most frequent one.
-      stored_bytes: size of the stored image.
-      pixel_bytes: size of the decoded image.
-      view_bytes: size of the model's view of it.
-    """
-
-    encoding: str
-    stored_bytes: float
-    pixel_bytes: float
-    view_bytes: float
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Figures:
-    """All that was measured.
-
-    Attributes:
-      cold: reading alone, with nothing cached by the operating system; None if that is not
-        possible.
-      every_image: the stages of an epoch that reads and decodes every image.
-      held: the stages of later epochs, which take images from memory; empty if none do.
-      step: the model's step alone.
-      together_ms: from one step to the next in training.
-      wait_ms: how long of that the model waits for its batch.
-      batch_size: images per step.
-      cores: the processor's number of cores.
-      storage: how images are stored.
-      could_hold: whether all decoded images would fit into the memory allowed for them.
-      others_share: share of the processor that other programs used meanwhile.
-      steps_a_call: how many steps of the model Keras makes in one call.
-      calls: numbers of steps in a call to images per second of the model alone; empty if steps are
-        so long that it cannot matter.
-    """
-
-    cold: Rate | None
-    every_image: Stages
-    held: Stages
-    step: Rate
-    together_ms: float
-    wait_ms: float
-    batch_size: int
-    cores: int
-    storage: Storage
-    could_hold: bool
-    others_share: float
-    steps_a_call: int = 1
-    calls: Mapping[int, float] = dataclasses.field(default_factory=dict)
-
-    @property
-    def usual(self) -> Stages:
-        """The stages of most epochs."""
-        return self.held or self.every_image
-
-    @property
-    def whole(self) -> Rate:
-        """All stages of most epochs together."""
-        return list(self.usual.values())[-1]
-
-    @property
-    def step_ms(self) -> float:
-        """Duration of the model's step alone."""
-        return self.step.ms_an_image * self.batch_size
-
-    @property
-    def input_ms(self) -> float:
-        """From one batch to the next, without a model."""
-        return self.whole.ms_an_image * self.batch_size
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,37 +30,89 @@ class Verdict:
     headroom: float
 
 
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """Something to change.
+
+    Attributes:
+      text: what to change, with the option's name.
+      gain: the factor by which images per second will grow.
+      is_measured: whether it was tried; else the gain is an estimate.
+    """
+
+    text: str
+    gain: float
+    is_measured: bool = False
+
+
 def judge(figures: Figures) -> Verdict:
     """Says what limits: the costliest stage if the model waits, otherwise the model's step."""
-    together_ms = figures.together_ms
-    wait_share = figures.wait_ms / together_ms
+    wait_share = figures.wait_ms / figures.together_ms
     # How much longer a step takes beside the input, although its batch is ready.
-    slowed_ms = max(0.0, together_ms - figures.wait_ms - figures.step_ms)
-    costs = own_costs(figures.usual, figures.cores)
-    costliest = max(costs, key=lambda name: costs[name])
+    slowed_ms = max(0.0, figures.together_ms - figures.wait_ms - figures.step_ms)
+    costliest = max(figures.usual, key=lambda name: figures.usual[name].own_ms_an_image)
     return Verdict(
         limit=costliest if wait_share >= LEAST_WAIT else STEP,
         wait_share=wait_share,
-        shared_share=slowed_ms / together_ms,
+        shared_share=slowed_ms / figures.together_ms,
         headroom=figures.step_ms / figures.input_ms,
     )
 
 
-def own_costs(stages: Stages, cores: int) -> dict[str, float]:
-    """What each stage itself costs: name to milliseconds per image, never negative.
-
-    It is what the stage adds to the time, or (if it adds nothing because it works while another one
-    is waited for) its processor time over all cores. A stage with all before it cannot take longer
-    than a later one with all before that; such noise is left out.
-    """
-    costs, wall_ms, cpu_ms = {}, 0.0, 0.0
-    for place, name in enumerate(stages):
-        rest = list(stages.values())[place:]
-        least_wall_ms = min(rate.ms_an_image for rate in rest)
-        least_cpu_ms = min(rate.cpu_ms_an_image for rate in rest)
-        costs[name] = max(least_wall_ms - wall_ms, (least_cpu_ms - cpu_ms) / cores)
-        wall_ms, cpu_ms = least_wall_ms, least_cpu_ms
-    return costs
+def advise(figures: Figures, limit: str, feeding: FeedingOptions) -> list[Change]:
+    """Lists what to change where this limits, the greatest gain first; empty if none gains 5 %."""
+    storage = figures.storage
+    growth = storage.pixel_bytes / storage.stored_bytes
+    # Random crops need somewhat more than the view; anything stored beyond that is wasted.
+    wanted = 1.5 * storage.view_bytes / storage.pixel_bytes
+    # What to change, and the fraction of its cost that each stage will have.
+    ways: dict[str, dict[str, float]] = {}
+    if limit in ("read", "decode"):
+        if figures.could_hold and not figures.stages.held and not feeding.hold_decoded:
+            text = (
+                "decode each image only once (feeding.hold_decoded=true), from the second epoch on"
+            )
+            ways[text] = {"read": 0.0, "decode": 0.0}
+        if 1.2 * wanted < 1:
+            text = "store smaller images (ingest.prepare.size_px), 1.5 times the view's pixels"
+            ways[text] = dict.fromkeys(("read", "decode", "views"), wanted)
+    if limit == "read":
+        if storage.encoding in ("raw", "png"):
+            # JPEG of quality 90 takes a tenth of the pixels' bytes, or a little more.
+            text = "store JPEG (ingest.prepare.encoding=jpeg), which is smaller"
+            ways[text] = {"read": min(1.0, 0.12 * growth)}
+        ways["put the data set on a disk that is twice as fast, or on a local one"] = {"read": 0.5}
+    if limit == "decode" and storage.encoding != "raw":
+        text = f"store pixels (ingest.prepare.encoding=raw), {growth:.1f} times the bytes to read"
+        ways[text] = {"decode": 0.0, "read": growth}
+    if limit == "views" and wanted < 1:
+        text = "store images nearer to the view's size (ingest.prepare.size_px)"
+        ways[text] = {"views": storage.view_bytes / storage.pixel_bytes}
+    if limit == "augment":
+        if not feeding.compiled:
+            ways["have the random steps compiled (feeding.compiled=true)"] = {"augment": 0.1}
+        named = ", ".join(step.model_dump()["op"] for step in feeding.steps)
+        text = f"make the random steps ({named}) twice as fast, or leave one out"
+        ways[text] = {"augment": 0.5}
+    if limit == "transform":
+        if not feeding.compiled:
+            ways["have the transform graph compiled (feeding.compiled=true)"] = {"transform": 0.1}
+        text = "in a training loop of your own, take uint8 (feeding.dtype=uint8) and make the "
+        ways[text + "transform graph the model's first layer"] = {"transform": 0.0}
+    if limit not in ("read", STEP):
+        text = f"use {2 * figures.cores} processor cores instead of {figures.cores}"
+        ways[text] = dict.fromkeys(("decode", "views", "augment", "transform"), 0.5)
+    changes = [
+        Change(text, figures.together_ms / estimate_step_ms(figures, factors))
+        for text, factors in ways.items()
+    ]
+    present = figures.calls.get(figures.steps_a_call)
+    if limit == STEP and present is not None:  # As many steps in a call as were fastest.
+        best = max(figures.calls, key=figures.calls.__getitem__)
+        text = f"make {best} steps in each call (training.steps_per_execution={best})"
+        changes.append(Change(text, figures.calls[best] / present, is_measured=True))
+    useful = [change for change in changes if change.gain >= _LEAST_GAIN]
+    return sorted(useful, key=lambda change: -change.gain)
 
 
 def estimate_step_ms(figures: Figures, factors: Mapping[str, float]) -> float:
@@ -148,13 +125,13 @@ def estimate_step_ms(figures: Figures, factors: Mapping[str, float]) -> float:
     Returns:
       Milliseconds per step: never less than the model alone takes, nor than the costliest stage.
     """
-    costs = own_costs(figures.usual, figures.cores)
+    size = figures.batch_size
+    costs = {name: size * stage.own_ms_an_image for name, stage in figures.usual.items()}
     after = {name: cost * factors.get(name, 1.0) for name, cost in costs.items()}
-    change_ms = (sum(after.values()) - sum(costs.values())) * figures.batch_size
-    costliest_ms = max(after.values()) * figures.batch_size
+    change_ms = sum(after.values()) - sum(costs.values())
     changed_ms = figures.together_ms + change_ms
     # What is slower than the model's own step cannot be hidden behind it; a stage that becomes
     # slower can, as long as the input as a whole is faster than the step.
     if change_ms > 0:
         changed_ms = max(figures.together_ms, figures.input_ms + change_ms)
-    return max(changed_ms, figures.step_ms, costliest_ms)
+    return max(changed_ms, figures.step_ms, max(after.values()))

@@ -40,7 +40,7 @@ STAGES = [
     (REPORT, "image_pipeline.report.page:gather_figures", ValueError),
     (REPORT, "image_pipeline.report.page:render_page", OSError),
     (DOCTOR, "image_pipeline.run_config:read_config", RuntimeError),
-    (DOCTOR, "image_pipeline.doctor.visit:examine", ValueError),
+    (DOCTOR, "image_pipeline.doctor.examine:examine", ValueError),
     (PREVIEW, "image_pipeline.named_folder:list_split", RuntimeError),
     (PREVIEW, "image_pipeline.preview.samples:read_views", OSError),
     (("verify", "data"), "image_pipeline.components.dataset.verify:check_shard", RuntimeError),

@@ -22,10 +22,11 @@ def test_of_a_run_everything_is_measured(run_dir, tmp_path):
     stages = found["stages"]
     assert list(stages["every_image"]) == ["read", "decode", "views", "augment", "transform"]
     assert list(stages["held"]) == ["views", "augment", "transform"]
-    for figures in [stages["step"], *stages["every_image"].values(), *stages["held"].values()]:
-        assert figures["images"] >= 8
-        assert figures["images_per_s"] == pytest.approx(1e3 / figures["ms_an_image"])
-        assert figures["cpu_s_an_image"] > 0
+    rates = ["images", "images_per_s", "cpu_s_an_image"]
+    assert list(stages["read_cold"]) == list(stages["step"]) == rates
+    for figures in [*stages["every_image"].values(), *stages["held"].values()]:
+        assert list(figures) == [*rates, "own_ms_an_image"]
+        assert figures["images"] >= 8 and min(figures.values()) >= 0
     assert found["batch_size"] == 8
     assert found["storage"] == {
         "encoding": "png",
@@ -37,7 +38,7 @@ def test_of_a_run_everything_is_measured(run_dir, tmp_path):
     assert (names[0], names[-1]) == ("index", "decoded images")
     assert {"encoded batches", "views", "ready batches"} < set(names)
     assert found["steps_a_call"] == 1
-    assert found["step_ms"] > 20 or list(found["calls"])[:2] == ["1", "2"]
+    assert stages["step"]["images_per_s"] < 8 / 0.02 or list(found["calls"])[:2] == ["1", "2"]
     assert found["profile"]["steps"] == 2
     (trace,) = profile.glob("plugins/profile/*/*.xplane.pb")
     assert found["profile"]["size_bytes"] == trace.stat().st_size

@@ -66,4 +66,4 @@ def test_a_slow_step(data_dir):
     assert found["verdict"]["limit"] == "step"
     assert found["line"].startswith("The model's step limits: it waits ")
     assert found["changes"] == []
-    assert found["step_ms"] == 1000
+    assert found["stages"]["step"]["images_per_s"] == 8

@@ -1,0 +1,71 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from image_pipeline.components.feeding.budget import Stage
+from image_pipeline.doctor.figures import Rate
+from image_pipeline.doctor.show import print_examination
+from image_pipeline.doctor.verdict import Change, judge
+from tests.pipeline.doctor.test_figures import make_stages
+from tests.pipeline.doctor.test_verdict import make_figures
+
+pytestmark = pytest.mark.unit
+
+CHANGES = [Change("do this", 2.0), Change("do that", 1.25)]
+
+
+def show(figures, changes=()):
+    file = io.StringIO()
+    print_examination(figures, judge(figures), changes, Console(file=file, width=100))
+    return [" ".join(line.split()) for line in file.getvalue().splitlines()]
+
+
+def test_the_table_has_each_figure_once():
+    cold = Rate(images=8, images_per_s=50.0, cpu_s_an_image=0.001)
+    memory = [Stage("index", 54_000_000, "54 bytes a record"), Stage("views", 1_500_000, "a view")]
+    figures = make_figures(cold=cold, memory=memory, others_share=0.3)
+    assert show(figures, CHANGES) == [
+        "images/s CPU s/image own ms/image",
+        "read, cold disk 50 0.001000",
+        "read 1,000 0.000200 1.000",
+        "+ decode 167 0.010000 5.000",
+        "+ views 125 0.014000 2.000",
+        "+ augment 105 0.017000 1.500",
+        "+ transform 100 0.018000 0.500",
+        "model's step 250 0.000000",
+        "The first epoch reads a cold disk: at most 50 images/s.",
+        "Other programs used 30% of the processor meanwhile: these figures are for what was left, "
+        "and vary.",
+        "model's step alone 40.0 ms for 10 images",
+        "input and step 100.0 ms a step, 60.0 of them waiting (10.00 steps/s)",
+        "",
+        "Decoding limits: the model waits 60% of each step (60.0 of 100.0 ms); do this: about 2.0 "
+        "times as many images/s (estimate).",
+        "Or do that: about 1.2 times as many images/s (estimate).",
+        "",
+        "held in memory, at most",
+        "MB made of",
+        "index 54.0 54 bytes a record",
+        "views 1.5 a view",
+        "together 55.5",
+    ]
+
+
+def test_what_is_held_and_several_steps_in_a_call_have_lines_of_their_own():
+    held = make_stages((0.5, 0.1), (1, 0.2))
+    figures = make_figures(
+        held=held, together_ms=45.0, wait_ms=0.0, calls={1: 200.0, 4: 300.0}, steps_a_call=1
+    )
+    shown = show(figures, [Change("make 4 steps", 1.5, is_measured=True)])
+    assert "The operating system cannot drop these files from memory: no cold reading." in shown
+    assert "Later epochs take images decoded from memory: they neither read nor decode." in shown
+    assert "+ decode, in memory 1,000 0.000200 0.500" in shown
+    assert "steps in a call images/s of the model alone by their number: 1: 200, 4: 300" in shown
+    place = shown.index("") + 1
+    assert shown[place : place + 2] == [
+        "The model's step limits: it waits 0% of each step for input; sharing the processor with "
+        "the input takes 11% more, and training on an accelerator, or a cheaper input, can save "
+        "that: about 1.1 times as many images/s (estimate) at most.",
+        "Or make 4 steps: about 1.5 times as many images/s (measured).",
+    ]
