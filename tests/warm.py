@@ -24,7 +24,7 @@ import types
 _IMPORTED = (
     "image_pipeline.api",
     "image_pipeline.doctor.examine",
-    "image_pipeline.preview.sheet",
+    "image_pipeline.preview.plots",
     "image_pipeline.report.page",
     "image_pipeline.run.local",
     "image_pipeline.show.summary",

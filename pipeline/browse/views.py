@@ -94,7 +94,7 @@ class Views:
 def draw_stored(catalogue: Catalogue, number: int) -> np.ndarray:
     """The stored image of a record under its mask or boxes: uint8 [height, width, 1 or 3]."""
     from image_pipeline.components.feeding.found_columns import find_labels
-    from image_pipeline.preview.stored_views import StoredViews
+    from image_pipeline.preview.samples import StoredViews
     from image_pipeline.show.box_overlay import draw_boxes
     from image_pipeline.show.mask_overlay import lay_over
 

@@ -1,7 +1,6 @@
 """`image-pipeline preview`: what training gets to see, on one sheet."""
 
 import os
-from typing import Any
 
 import click
 
@@ -53,46 +52,28 @@ def preview(
     """
     if not output_path.endswith(_ENDINGS):
         raise click.UsageError(f"--output must end in .png or .html, got {output_path!r}.")
+    import yaml
+
+    from image_pipeline.components.errors import UserError
     from image_pipeline.named_folder import find_source, list_split
     from image_pipeline.run_config import read_config
+    from image_pipeline.show.random_steps import describe_steps
 
     source = find_source(folder)
     config = read_config(source, config_path, overrides)
     pattern = list_split(source.data_dir, split)
-    _check_folder(output_path)
-    counts = (records, epochs, config.training.seed if seed is None else seed)
-    title = f"{source.data_dir}, split {split}, seed {counts[-1]}"
-    with quiet_libraries("preview"):
-        steps = _draw(config, pattern, source.graph_dir, counts, title, output_path)
-    say("\n".join([*steps, output_path]))
-
-
-def _draw(
-    config: Any,
-    pattern: str,
-    graph_dir: str | None,
-    counts: tuple[int, int, int],
-    title: str,
-    output_path: str,
-) -> list[str]:
-    """Draws the records and epochs that a seed chooses; returns the random steps in words."""
-    import yaml
-
-    from image_pipeline.preview.samples import read_views
-    from image_pipeline.preview.sheet import save_sheet
-    from image_pipeline.show.random_steps import describe_steps
-
-    views = read_views([pattern], config.view, config.feeding, graph_dir, *counts)
+    if not os.path.isdir(os.path.dirname(output_path) or "."):  # Said before the work.
+        raise UserError(f"--output must be in a folder that exists, got {output_path!r}; make it.")
+    seed = config.training.seed if seed is None else seed
+    title = f"{source.data_dir}, split {split}, seed {seed}"
     steps = describe_steps(config.feeding.steps)
     options = config.model_dump(mode="json", include={"view", "feeding"})
-    save_sheet(output_path, views, [title, *steps], yaml.safe_dump(options, sort_keys=False))
-    return steps
+    with quiet_libraries("preview"):
+        from image_pipeline.preview.plots import save_sheet
+        from image_pipeline.preview.samples import read_views
 
-
-def _check_folder(output_path: str) -> None:
-    """Finds a missing folder before the work, not after it."""
-    from image_pipeline.components.errors import UserError
-
-    folder = os.path.dirname(output_path) or "."
-    if not os.path.isdir(folder):
-        raise UserError(f"--output must be in a folder that exists, got {output_path!r}; make it.")
+        views = read_views(
+            [pattern], config.view, config.feeding, source.graph_dir, records, epochs, seed
+        )
+        save_sheet(output_path, views, [title, *steps], yaml.safe_dump(options, sort_keys=False))
+    say("\n".join([*steps, output_path]))

@@ -1,6 +1,5 @@
 """A record's pictures side by side, in the size in which a sheet shows them."""
 
-import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -8,7 +7,7 @@ import cv2
 import numpy as np
 
 from image_pipeline.preview.samples import RecordViews
-from image_pipeline.show.box_overlay import NamedBoxes, draw_boxes
+from image_pipeline.show.box_overlay import draw_boxes
 from image_pipeline.show.mask_overlay import lay_over
 from image_pipeline.show.shown_values import show_values, take_shown_channels
 from image_pipeline.show.words import count_names
@@ -39,64 +38,40 @@ def make_panels(views: RecordViews) -> list[Panel]:
     A view of 128 to 256 pixels is shown pixel by pixel, a smaller one by whole pixels magnified.
     """
     height, width = box_size(views.eval.shape)
-    pictures = list_pictures(views)
-    panels = [each._replace(pixels=fit(each.pixels, height, width)) for each in pictures]
-    return panels if views.boxes is None else _show_boxes(panels, views.boxes)
+    panels = [
+        each._replace(pixels=fit(each.pixels, height, width)) for each in list_pictures(views)
+    ]
+    # Names stand below as well, as a font lacks some letters; the model's input has no boxes.
+    for number, boxes in enumerate(views.boxes or ()):
+        title, pixels, captions = panels[number]
+        captions = (*captions, count_names(boxes.names) or "no box")
+        panels[number] = Panel(title, draw_boxes(pixels, boxes), captions)
+    return panels
 
 
 def list_pictures(views: RecordViews) -> list[Panel]:
     """Stored, eval, each epoch of training, and the model's input if there is one; without boxes.
 
-    Their pixels, uint8 [height, width, 1 or 3], are the views' own unless masks lie over them.
+    Their pixels, uint8 [height, width, 1 or 3], are the views' own unless masks lie over them, or
+    they are not of 8-bit gray or RGB.
     """
-    views = _show_all(views)
-    stored, evaluated, trained = _show_masks(views)
-    pictures: list[tuple[str, np.ndarray, tuple[str, ...]]] = [
-        ("stored", stored, (_name_size(stored),)),
-        ("eval", evaluated, (_name_size(evaluated),)),
+    shown = [show_values(each) for each in (views.stored, views.eval, *views.train)]
+    if views.masks is not None and views.mask_colors is not None:
+        stored, evaluated, trained = views.masks
+        masks = (stored, evaluated, *trained)
+        shown = [lay_over(*each, views.mask_colors) for each in zip(shown, masks, strict=True)]
+    panels = [
+        Panel(name, pixels, (f"{pixels.shape[1]}×{pixels.shape[0]}",))
+        for name, pixels in zip(("stored", "eval"), shown, strict=False)
     ]
-    for epoch, (image, shares) in enumerate(zip(trained, views.shares, strict=True)):
+    for epoch, (pixels, shares) in enumerate(zip(shown[2:], views.shares, strict=True)):
         mixed = tuple(f"{share:.2f} × {name}" for name, share in shares.items())
-        pictures.append((f"train, epoch {epoch}", image, mixed if len(mixed) > 1 else ()))
+        panels.append(Panel(f"train, epoch {epoch}", pixels, mixed if len(mixed) > 1 else ()))
     if views.model_input is not None:
         shown_channels = take_shown_channels(views.model_input)
-        shown = np.round(scale_to_display(shown_channels) * 255).astype(np.uint8)
-        pictures.append(("model's input", shown, ("mid-grey: the mean",)))
-    return [Panel(*each) for each in pictures]
-
-
-def _show_all(views: RecordViews) -> RecordViews:
-    """The views as pictures, where they are not of 8-bit gray or RGB."""
-    return dataclasses.replace(
-        views,
-        stored=show_values(views.stored),
-        eval=show_values(views.eval),
-        train=np.array([show_values(each) for each in views.train]),
-    )
-
-
-def _show_boxes(panels: Sequence[Panel], boxes: Sequence[NamedBoxes]) -> list[Panel]:
-    """Draws boxes on the panels that have some, and names them below: a font lacks some letters."""
-    drawn = [
-        panel._replace(
-            pixels=draw_boxes(panel.pixels, own),
-            captions=(*panel.captions, count_names(own.names) or "no box"),
-        )
-        for panel, own in zip(panels, boxes, strict=False)
-    ]
-    return [*drawn, *panels[len(drawn) :]]
-
-
-def _show_masks(views: RecordViews) -> tuple[np.ndarray, np.ndarray, Sequence[np.ndarray]]:
-    """The stored image, the eval view and the training views, under their masks' colours."""
-    if views.masks is None or views.mask_colors is None:
-        return views.stored, views.eval, list(views.train)
-    stored, evaluated, trained = views.masks
-    return (
-        lay_over(views.stored, stored, views.mask_colors),
-        lay_over(views.eval, evaluated, views.mask_colors),
-        [lay_over(*pair, views.mask_colors) for pair in zip(views.train, trained, strict=True)],
-    )
+        pixels = np.round(scale_to_display(shown_channels) * 255).astype(np.uint8)
+        panels.append(Panel("model's input", pixels, ("mid-grey: the mean",)))
+    return panels
 
 
 def box_size(shape: Sequence[int]) -> tuple[int, int]:
@@ -139,7 +114,3 @@ def scale_to_display(pixels: np.ndarray) -> np.ndarray:
     """
     least, most = _MODEL_INPUT_RANGE
     return np.clip((pixels - least) / (most - least), 0, 1)
-
-
-def _name_size(image: np.ndarray) -> str:
-    return f"{image.shape[1]}×{image.shape[0]}"

@@ -1,6 +1,8 @@
-"""Pictures of a data set: its classes, and each image on its way to the model."""
+"""Sheets of images on their way to the model, as figure, PNG or HTML; and bars of classes."""
 
+import io
 import textwrap
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,15 +12,51 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 from matplotlib.ticker import MaxNLocator
+from PIL import Image
 
-from image_pipeline.preview.panels import Panel, box_size, make_panels
+from image_pipeline.preview.panels import box_size, make_panels
 from image_pipeline.preview.samples import RecordViews
+from image_pipeline.show.html import fill_template, make_data_uri, write_output
 
 SHEET_DPI = 100
 _EVAL_COLOR, _TRAIN_COLOR = "#d9822b", "#3b6ea5"
 # Lengths of a sheet, in its pixels.
 _MARGIN_PX, _GAP_PX, _LINE_PX, _MOST_LABEL_PX = 16, 8, 15, 180
 _TEXT_POINTS, _HEADING_POINTS = 8, 10
+
+
+def save_sheet(
+    path: str, records: Sequence[RecordViews], lines: Sequence[str], options: str
+) -> None:
+    """Writes a contact sheet.
+
+    Args:
+      path: a file ending in .png, or in .html for a page that needs no other file.
+      records: as `read_views` makes them.
+      lines: the title, then what was done.
+      options: all options as text, for the page.
+
+    Raises:
+      UserError: if the file cannot be written.
+    """
+    if path.endswith(".html"):
+        page = fill_template(
+            "image_pipeline.preview",
+            "sheet.html.jinja",
+            title=lines[0],
+            steps=lines[1:],
+            rows=[{"label": each.label, "panels": make_panels(each)} for each in records],
+            options=options,
+            draw=lambda pixels: make_data_uri(Image.fromarray(pixels), "png"),
+        )
+        write_output(path, f"{page}\n".encode())
+        return
+    file = io.BytesIO()
+    with warnings.catch_warnings():
+        # Warns of letters that the font lacks, which are drawn as boxes; a page has them all.
+        warnings.simplefilter("ignore", UserWarning)
+        plot_views(records, lines).savefig(file, format="png", dpi=SHEET_DPI)
+    write_output(path, file.getvalue())
 
 
 def plot_views(records: Sequence[RecordViews], lines: Sequence[str] = ()) -> Figure:
@@ -31,64 +69,49 @@ def plot_views(records: Sequence[RecordViews], lines: Sequence[str] = ()) -> Fig
     Returns:
       The figure. Saved with `SHEET_DPI`, it shows the pixels of `make_panels`, one for one.
     """
-    return _Sheet(records, lines).draw()
+    # All lengths are in pixels of the sheet, from its top left corner.
+    rows = [make_panels(each) for each in records]
+    labels = [_shorten(each.label, _MOST_LABEL_PX, _HEADING_POINTS) for each in records]
+    box_height, box_width = box_size(records[0].eval.shape)
+    captions = max(len(panel.captions) for row in rows for panel in row)
+    row_height = box_height + captions * _LINE_PX + _GAP_PX
+    first_left = _MARGIN_PX + max(_text_width(each, _HEADING_POINTS) for each in labels) + _GAP_PX
+    width = first_left + len(rows[0]) * (box_width + _GAP_PX) - _GAP_PX + _MARGIN_PX
+    wrapped = [part for line in lines for part in _wrap(line, width - 2 * _MARGIN_PX)]
+    first_top = _MARGIN_PX + _LINE_PX * (len(wrapped) + 1) + _GAP_PX * bool(wrapped)
+    height = first_top + len(rows) * row_height - _GAP_PX + _MARGIN_PX
+    # The canvas rounds down: 590.9999 pixels would become 590.
+    size = ((width + 0.001) / SHEET_DPI, (height + 0.001) / SHEET_DPI)
+    figure = Figure(figsize=size, dpi=SHEET_DPI, facecolor="white")
 
-
-class _Sheet:
-    """Where everything is on a sheet, in pixels from its top left corner."""
-
-    def __init__(self, records: Sequence[RecordViews], lines: Sequence[str]):
-        self.rows = [make_panels(each) for each in records]
-        self.labels = [_shorten(each.label, _MOST_LABEL_PX, _HEADING_POINTS) for each in records]
-        self.box_height, self.box_width = box_size(records[0].eval.shape)
-        captions = max(len(panel.captions) for row in self.rows for panel in row)
-        self.row_height = self.box_height + captions * _LINE_PX + _GAP_PX
-        widest = max(_text_width(label, _HEADING_POINTS) for label in self.labels)
-        self.left = _MARGIN_PX + widest + _GAP_PX
-        columns = len(self.rows[0])
-        self.width = self.left + columns * (self.box_width + _GAP_PX) - _GAP_PX + _MARGIN_PX
-        self.lines = [part for line in lines for part in _wrap(line, self.width - 2 * _MARGIN_PX)]
-        self.top = _MARGIN_PX + _LINE_PX * (len(self.lines) + 1) + _GAP_PX * bool(self.lines)
-        self.height = self.top + len(self.rows) * self.row_height - _GAP_PX + _MARGIN_PX
-
-    def draw(self) -> Figure:
-        """The figure with all rows."""
-        # The canvas rounds down: 590.9999 pixels would become 590.
-        width, height = ((length + 0.001) / SHEET_DPI for length in (self.width, self.height))
-        self.figure = Figure(figsize=(width, height), dpi=SHEET_DPI, facecolor="white")
-        for number, line in enumerate(self.lines):
-            weight = "normal" if number else "bold"
-            self._write(line, _MARGIN_PX, _MARGIN_PX + number * _LINE_PX, fontweight=weight)
-        for number, (label, row) in enumerate(zip(self.labels, self.rows, strict=True)):
-            top = self.top + number * self.row_height
-            style = {"ha": "right", "va": "center", "fontsize": _HEADING_POINTS}
-            self._write(label, self.left - _GAP_PX, top + self.box_height // 2, **style)
-            for column, panel in enumerate(row):
-                left = self.left + column * (self.box_width + _GAP_PX)
-                if number == 0:
-                    self._write(panel.title, left, self.top - _LINE_PX - 2)
-                self._draw_panel(panel, left, top)
-        return self.figure
-
-    def _draw_panel(self, panel: Panel, left: int, top: int) -> None:
-        """Draws a picture centred in its box, with the captions below the box."""
-        height, width = panel.pixels.shape[:2]
-        x, y = left + (self.box_width - width) // 2, top + (self.box_height - height) // 2
-        bottom = self.height - y - height
-        bounds = (x / self.width, bottom / self.height, width / self.width, height / self.height)
-        axes = self.figure.add_axes(bounds)
-        axes.imshow(panel.pixels, interpolation="nearest", aspect="auto")
-        axes.set_axis_off()
-        for number, caption in enumerate(panel.captions):
-            y = top + self.box_height + 2 + number * _LINE_PX
-            self._write(_shorten(caption, self.box_width), left, y, color="#666666")
-
-    def _write(self, text: str, x: int, y: int, **style: Any) -> None:
-        """Writes text at a place; dollars, as in class names, do not begin a formula."""
+    def write(text: str, x: int, y: int, **style: Any) -> None:
         usual: dict[str, Any] = {"ha": "left", "va": "top", "fontsize": _TEXT_POINTS}
-        self.figure.text(
-            x / self.width, 1 - y / self.height, text, parse_math=False, **usual | style
-        )
+        # Dollars, as in class names, do not begin a formula.
+        figure.text(x / width, 1 - y / height, text, parse_math=False, **usual | style)
+
+    for number, line in enumerate(wrapped):
+        weight = "normal" if number else "bold"
+        write(line, _MARGIN_PX, _MARGIN_PX + number * _LINE_PX, fontweight=weight)
+    for column, panel in enumerate(rows[0]):
+        left = first_left + column * (box_width + _GAP_PX)
+        write(panel.title, left, first_top - _LINE_PX - 2)
+    for number, (label, row) in enumerate(zip(labels, rows, strict=True)):
+        top = first_top + number * row_height
+        style = {"ha": "right", "va": "center", "fontsize": _HEADING_POINTS}
+        write(label, first_left - _GAP_PX, top + box_height // 2, **style)
+        for column, panel in enumerate(row):
+            left = first_left + column * (box_width + _GAP_PX)
+            # Centred in its box, below which the captions are.
+            high, wide = panel.pixels.shape[:2]
+            x, y = left + (box_width - wide) // 2, top + (box_height - high) // 2
+            bounds = (x / width, (height - y - high) / height, wide / width, high / height)
+            axes = figure.add_axes(bounds)
+            axes.imshow(panel.pixels, interpolation="nearest", aspect="auto")
+            axes.set_axis_off()
+            for place, caption in enumerate(panel.captions):
+                y = top + box_height + 2 + place * _LINE_PX
+                write(_shorten(caption, box_width), left, y, color="#666666")
+    return figure
 
 
 def plot_classes(counts: pd.DataFrame) -> Figure:

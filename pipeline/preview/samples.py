@@ -7,27 +7,32 @@ from typing import Any
 
 import numpy as np
 
+from image_pipeline.components.arrays.in_place import fetch
 from image_pipeline.components.augment import apply
-from image_pipeline.components.augment.batch import Batch
 from image_pipeline.components.augment.options import UserStep
 from image_pipeline.components.augment.partner import partner_of
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import find_index
-from image_pipeline.components.dataset.stored import StoredRecords
+from image_pipeline.components.dataset.stored import IMAGE_KEYS, StoredRecords, take_image
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.finishing import make_augment, take_views
-from image_pipeline.components.feeding.found_columns import find_labels
+from image_pipeline.components.feeding.found_columns import find_labels, read_manifests
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.input_fn import ImageBatches
 from image_pipeline.components.feeding.keys import KEY, MIRRORED
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.shard_files import find_reader, match_files
-from image_pipeline.components.labels import box_batches as boxes
+from image_pipeline.components.feeding.tags import SEPARATOR
+from image_pipeline.components.labels import box_batches
+from image_pipeline.components.labels.kind import LabelKind
+from image_pipeline.components.labels.kinds import BOXES, MASKS
+from image_pipeline.components.views.fast_decode import decode_image, decode_mask
 from image_pipeline.components.views.options import ViewOptions
-from image_pipeline.preview.stored_views import StoredViews
 from image_pipeline.show.box_overlay import NamedBoxes
+from image_pipeline.show.mask_overlay import make_colors
+from image_pipeline.show.words import count_names, format_fact
 
 # Where there is no index, this many records are read to choose from.
 _MOST_READ = 1000
@@ -95,8 +100,21 @@ def read_views(
     """
     paths = match_files(files)
     # Mixing steps pair records: the last of an odd number would not be mixed.
-    chosen = _read_spread(paths, records + records % 2 if feeding.mixes_labels else records)
-    return view_records(paths, chosen, view, feeding, transform_graph_dir, epochs, seed)[:records]
+    count = records + records % 2 if feeding.mixes_labels else records
+    if (index := find_index(paths)) is not None:
+        stored = StoredRecords(index)
+        chosen = [stored.read(row, verify=True) for row in choose_spread(index.label, count)]
+    else:
+        shards = itertools.chain.from_iterable(map(find_reader(paths), paths))
+        read = np.array([each.numpy() for each in itertools.islice(shards, _MOST_READ)], object)
+        labels = parse.parse_batch(read, [parse.LABEL_COLUMN])[record.LABEL].numpy()
+        chosen = read[choose_spread(np.unique(labels, return_inverse=True)[1], count)]
+    if not len(chosen):
+        raise UserError(f"there must be a record to look at, but {paths} hold none; add images.")
+    views = view_records(
+        *(paths, np.array(chosen, object), view, feeding, transform_graph_dir, epochs, seed)
+    )
+    return views[:records]
 
 
 def view_records(
@@ -118,46 +136,67 @@ def view_records(
     kind = find_labels(paths)
     apply.check_user_steps(feeding.steps, next(iter(kind.moves), None))
     stored = StoredViews(paths, chosen, kind)
-    reader = _Reader(paths, view, feeding, stored)
-    evals = reader.read_eval()
-    trained = reader.read_train(seed, epochs)
-    transform = None if transform_graph_dir is None else TransformGraph(transform_graph_dir)
-    shown = evals.images
-    inputs = [None] * len(shown) if transform is None else transform.transform_images(shown).numpy()
+    # The records have been chosen, so the options that choose and order them do not apply.
+    size = len(chosen) + len(chosen) % 2
+    own = FeedingOptions(batch_size=size, source="streaming", augment=feeding.augment)
+
+    def read(passes: Passes) -> Any:
+        return ImageBatches(paths, view, own, passes, kind.columns).view_chosen(chosen)
+
+    # Each pass over the records is one batch: its views, and what its records have beside them.
+    (batch,) = read(Passes(mode="eval"))
+    evals = take_views(batch, kind)
+    seen: list[Any] = [(evals, batch)]
+    try:
+        augment = make_augment(feeding, view, kind)
+        trained = read(Passes(mode="train", seed=seed, epochs=epochs))
+        seen += trained.map(
+            lambda batch: (augment(take_views(batch, kind), batch[KEY], batch[MIRRORED]), batch)
+        )
+    except Exception as error:  # A function that the user wrote may raise anything.
+        users = [step.op for step in feeding.steps if isinstance(step, UserStep)]
+        if isinstance(error, UserError) or not users:
+            raise
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise UserError(
+            f"the steps of feeding.augment must work on a batch, but with {', '.join(users)} "
+            f"there was {type(error).__name__}: {lines[-1] if lines else ''}"
+        ) from error
+    images = np.stack([views.images for views, _ in seen])  # [1 + epochs, records, ...]
+    masks = np.stack([views.masks for views, _ in seen]) if kind is MASKS else None
+    boxes = None
+    if kind is BOXES:
+        kept = (kind.truth(batch, views, feeding.min_visible) for views, batch in seen)
+        boxes = [stored.name_fed_boxes(each) for each in kept]
+    shares = [_name_shares(stored.labels, views.own_share) for views, _ in seen[1:]]
+    inputs = None
+    if transform_graph_dir is not None:
+        inputs = TransformGraph(transform_graph_dir).transform_images(evals.images).numpy()
     return [
         RecordViews(
-            label=stored.labels[number],
-            stored=stored.decode(number),
-            eval=shown[number],
-            train=np.stack([own.images[number] for own in trained]),
-            shares=tuple(own.shares[number] for own in trained),
-            model_input=inputs[number],
-            masks=_gather_masks(number, stored, evals, trained),
+            label=label,
+            stored=stored.decode(n),
+            eval=images[0, n],
+            train=images[1:, n],
+            shares=tuple(own[n] for own in shares),
+            model_input=None if inputs is None else inputs[n],
+            masks=None if masks is None else (stored.decode_mask(n), masks[0, n], masks[1:, n]),
             mask_colors=stored.mask_colors,
-            boxes=_gather_boxes(number, stored, evals, trained),
+            boxes=None if boxes is None else (stored.read_boxes(n), *(own[n] for own in boxes)),
         )
-        for number in range(len(shown))
+        for n, label in enumerate(stored.labels)
     ]
 
 
-def _gather_masks(
-    number: int, stored: StoredViews, evals: "_Views", trained: "Sequence[_Views]"
-) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """A record's mask as it is stored, in evaluation and in each epoch; None without masks."""
-    if evals.masks is None:
-        return None
-    epochs = np.stack([own.masks[number] for own in trained if own.masks is not None])
-    return stored.decode_mask(number), evals.masks[number], epochs
-
-
-def _gather_boxes(
-    number: int, stored: StoredViews, evals: "_Views", trained: "Sequence[_Views]"
-) -> tuple[NamedBoxes, ...] | None:
-    """A record's boxes as they are stored, in evaluation and in each epoch; None without boxes."""
-    if evals.boxes is None:
-        return None
-    views = (own.boxes[number] for own in (evals, *trained) if own.boxes is not None)
-    return stored.read_boxes(number), *views
+def _name_shares(labels: Sequence[str], own_share: Any) -> list[dict[str, float]]:
+    """The classes' shares in each view, from float32 [records], see `Batch`, or None."""
+    own = np.ones(len(labels)) if own_share is None else own_share.numpy()
+    partners = partner_of(np.arange(len(labels))).numpy().tolist()
+    named = []
+    for one, other, share in zip(labels, partners, own.tolist(), strict=True):
+        parts = {labels[other]: 1 - share} if share < 1 else {}
+        named.append({one: parts.pop(one, 0) + share, **parts})
+    return named
 
 
 def choose_spread(classes: np.ndarray, count: int) -> np.ndarray:
@@ -180,116 +219,75 @@ def choose_spread(classes: np.ndarray, count: int) -> np.ndarray:
     return order[np.lexsort((by_class, turn))][:count]
 
 
-def _read_spread(paths: list[str], count: int) -> np.ndarray:
-    """Reads serialized records of many classes: object [up to count]."""
-    index = find_index(paths)
-    if index is not None:
-        stored = StoredRecords(index)
-        chosen = [stored.read(row, verify=True) for row in choose_spread(index.label, count)]
-    else:
-        shards = itertools.chain.from_iterable(map(find_reader(paths), paths))
-        read = np.array([each.numpy() for each in itertools.islice(shards, _MOST_READ)], object)
-        labels = parse.parse_batch(read, [parse.LABEL_COLUMN])[record.LABEL].numpy()
-        chosen = read[choose_spread(np.unique(labels, return_inverse=True)[1], count)]
-    if not len(chosen):
-        raise UserError(f"there must be a record to look at, but {paths} hold none; add images.")
-    return np.array(chosen, object)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Views:
-    """The views of the chosen records in one epoch, with what moves with them.
+class StoredViews:
+    """Some records as they are stored: their images, and what is said of them.
 
     Attributes:
-      images: uint8 [records, height, width, channels].
-      shares: of each record, the classes of its view with their shares.
-      masks: uint8 [records, height, width, 1], or None.
-      boxes: of each record, or None.
+      kind: of their labels.
+      labels: what each image is said to be: its class, tags, value, or its boxes.
+      mask_colors: uint8 [256, 3], of masks' ids; None without masks.
     """
 
-    images: np.ndarray
-    shares: list[dict[str, float]]
-    masks: np.ndarray | None
-    boxes: list[NamedBoxes] | None
+    def __init__(self, paths: list[str], chosen: np.ndarray, kind: LabelKind):
+        """Parses records.
 
+        Args:
+          paths: of the shards that they are from.
+          chosen: object [n], serialized records.
+          kind: of their labels.
+        """
+        self.kind = kind
+        manifest = next(iter(read_manifests(paths).values()), None)
+        self._class_names = BOXES.class_names(manifest) if kind is BOXES and manifest else ()
+        options = None if manifest is None else manifest.options.get("masks")
+        self.mask_colors = make_colors(options) if kind is MASKS else None
+        label = None if manifest is None else manifest.label
+        columns = parse.columns_to_parse([*kind.columns, *([] if label is None else [label])])
+        parsed = parse.as_drawn(parse.parse_batch(chosen, columns))
+        self._features = {key: values.numpy() for key, values in parsed.items()}
+        self.labels = [self._say_label(number, label) for number in range(len(chosen))]
 
-class _Reader:
-    """Views the same records repeatedly."""
+    def decode(self, number: int) -> np.ndarray:
+        """One of the images: uint8 [height, width, channels]."""
+        image = fetch(take_image({key: self._features[key][number] for key in IMAGE_KEYS}))
+        return decode_image(image, image.channels)
 
-    def __init__(
-        self, paths: list[str], view: ViewOptions, feeding: FeedingOptions, stored: StoredViews
-    ):
-        count = len(stored.labels)
-        self._paths, self._view, self._feeding, self._stored = paths, view, feeding, stored
-        # The records have been chosen, so the options that choose and order them do not apply.
-        self._own = FeedingOptions(
-            batch_size=count + count % 2, source="streaming", augment=feeding.augment
-        )
+    def decode_mask(self, number: int) -> np.ndarray:
+        """The mask of one of the images: uint8 [height, width, 1]."""
+        keys = (record.MASK, record.HEIGHT, record.WIDTH)
+        mask, height, width = (self._features[key][number] for key in keys)
+        return decode_mask(mask, (int(height), int(width)))
 
-    def read_eval(self) -> _Views:
-        """The deterministic views."""
-        (batch,) = self._make_epochs(Passes(mode="eval"))
-        return self._finish(take_views(batch, self._stored.kind), batch)
+    def read_boxes(self, number: int) -> NamedBoxes:
+        """The boxes of one of the images, with its crowds."""
+        *sides, ids, crowds = (self._features[each.key][number] for each in BOXES.columns)
+        is_box = ids > 0  # The others pad the list.
+        places = np.stack(sides, axis=1)[is_box]
+        named = self._name_boxes(places, (ids[is_box] - 1).tolist())
+        return named.mark_crowds(crowds[is_box].tolist())
 
-    def read_train(self, seed: int, epochs: int) -> list[_Views]:
-        """The random views of each epoch."""
-        try:
-            augment = make_augment(self._feeding, self._view, self._stored.kind)
-            batches = self._make_epochs(Passes(mode="train", seed=seed, epochs=epochs)).map(
-                lambda batch: (
-                    augment(take_views(batch, self._stored.kind), batch[KEY], batch[MIRRORED]),
-                    batch,
-                )
-            )
-            return [self._finish(views, batch) for views, batch in batches]
-        except UserError:
-            raise
-        except Exception as error:
-            raise self._explain(error) from error
-
-    def _make_epochs(self, passes: Passes) -> Any:
-        """A data set of one batch per epoch, made by tf.data as in training."""
-        stored = self._stored
-        reader = ImageBatches(self._paths, self._view, self._own, passes, stored.kind.columns)
-        return reader.view_chosen(stored.serialized)
-
-    def _finish(self, views: Batch, batch: Mapping[str, Any]) -> _Views:
-        return _Views(
-            views.images.numpy(),
-            self._name_shares(views.own_share),
-            None if views.masks is None else views.masks.numpy(),
-            None if views.boxes is None else self._name_boxes(views, batch),
-        )
-
-    def _name_boxes(self, views: Batch, batch: Mapping[str, Any]) -> list[NamedBoxes]:
-        """The boxes that the model gets."""
-        kept = self._stored.kind.truth(batch, views, self._feeding.min_visible)
-        places, ids, counts = (
-            kept[key].numpy() for key in (boxes.PLACES, boxes.LABELS, boxes.COUNT)
+    def name_fed_boxes(self, truth: Mapping[str, Any]) -> list[NamedBoxes]:
+        """The boxes of all images, as the model gets them in a batch."""
+        fed = (
+            truth[key].numpy()
+            for key in (box_batches.PLACES, box_batches.LABELS, box_batches.COUNT)
         )
         return [
-            self._stored.name_boxes(places[number, :count], ids[number, :count].tolist())
-            for number, count in enumerate(counts.tolist())
+            self._name_boxes(places[:count], ids[:count].tolist())
+            for places, ids, count in zip(*fed, strict=True)
         ]
 
-    def _name_shares(self, own_share: Any) -> list[dict[str, float]]:
-        """The classes' shares in each view, from float32 [records], see `Batch`, or None."""
-        labels = self._stored.labels
-        own = np.ones(len(labels)) if own_share is None else own_share.numpy()
-        partners = partner_of(np.arange(len(labels))).numpy().tolist()
-        named = []
-        for one, other, share in zip(labels, partners, own.tolist(), strict=True):
-            parts = {labels[other]: 1 - share} if share < 1 else {}
-            named.append({one: parts.pop(one, 0) + share, **parts})
-        return named
+    def _name_boxes(self, places: np.ndarray, ids: list[int]) -> NamedBoxes:
+        """Boxes by the ids of their classes, from 0 on."""
+        names = dict(enumerate(self._class_names))
+        return NamedBoxes(places, tuple(ids), tuple(names.get(id_, str(id_)) for id_ in ids))
 
-    def _explain(self, error: Exception) -> Exception:
-        """The error, explained if it probably comes from a function that the user wrote."""
-        steps = [step.op for step in self._feeding.steps if isinstance(step, UserStep)]
-        if not steps:
-            return error
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        return UserError(
-            f"the steps of feeding.augment must work on a batch, but with {', '.join(steps)} "
-            f"there was {type(error).__name__}: {lines[-1] if lines else ''}"
-        )
+    def _say_label(self, number: int, label: record.Column | None) -> str:
+        if self.kind is BOXES:
+            return count_names(self.read_boxes(number).names) or "no box"
+        said = self._features[record.LABEL if label is None else label.key][number]
+        if label is None:
+            return said.decode(errors="replace")
+        if label.is_list:
+            return ", ".join(said.decode(errors="replace").split(SEPARATOR)) or "no tag"
+        return format_fact(float(said))
