@@ -161,13 +161,12 @@ def hold_some(subject: Subject, decode: Rate, seconds: float) -> tuple[FeedingOp
     images = min(int(seconds * decode.images_per_s), fitting)
     wanted = min(max(images, 8 * subject.feeding.batch_size), most)
     select = subject.feeding.select
-    fraction = min(1.0, max(select.fraction * wanted / most, 1e-6))
     feeding = subject.measured.model_copy(
         update={
             "hold_decoded": True,
             # Some of the records may lack classes that have a weight.
             "balance": "none",
-            "select": select.model_copy(update={"fraction": fraction}),
+            "select": select.model_copy(update={"fraction": select.fraction * wanted / most}),
         }
     )
     # As many steps as they take to come once, whatever their order.

@@ -125,8 +125,7 @@ def measure_calls(
       subject: provides the batch.
       step: of the model, which is the same afterwards.
       step_s: duration of a step.
-      seconds: duration of all rounds of each; numbers of steps that would take much longer are left
-        out.
+      seconds: duration of all rounds of each number of steps, of at least two calls.
 
     Returns:
       Steps per call to images per second, the median of the rounds; empty if steps are so long that
@@ -134,13 +133,8 @@ def measure_calls(
     """
     if step_s > _LONGEST_S:
         return {}
-    model, size, present = step.model, subject.feeding.batch_size, step.steps_a_call
+    model, size = step.model, subject.feeding.batch_size
     batch = subject.read_batches(subject.measured).take(1).map(step.make_input).cache().repeat()
-    calls: dict[int, int] = {}
-    for count in sorted({*_COUNTS, present}):
-        times = max(2, round(seconds / _ROUNDS / (step_s * count)))
-        if count in (1, present) or times * count * step_s <= 4 * seconds / _ROUNDS:
-            calls[count] = times
     ends: list[float] = []  # Of each call, of which the first compiles; and of all.
     clock = keras.callbacks.LambdaCallback(
         on_train_batch_end=lambda batch, logs: ends.append(time.perf_counter()),
@@ -149,7 +143,8 @@ def measure_calls(
     of_one_step = model.train_function
     functions: dict[int, Any] = {}  # Keras compiles one for each number of steps.
     rates = collections.defaultdict[int, list[float]](list)
-    for _, (count, times) in itertools.product(range(_ROUNDS), calls.items()):
+    for _, count in itertools.product(range(_ROUNDS), sorted({*_COUNTS, step.steps_a_call})):
+        times = max(2, round(seconds / _ROUNDS / (step_s * count)))
         ends.clear()
         model.steps_per_execution, model.train_function = count, functions.get(count)
         steps = (times + 1) * count
