@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import matplotlib as mpl
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
@@ -98,5 +97,7 @@ def _write(
 @functools.cache
 def _font() -> ImageFont.FreeTypeFont:
     """The font of the sheets."""
+    import matplotlib as mpl
+
     path = os.path.join(mpl.get_data_path(), "fonts", "ttf", "DejaVuSans.ttf")
     return ImageFont.truetype(path, _POINTS)
