@@ -5,7 +5,7 @@ import errno
 import fcntl
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
@@ -18,6 +18,10 @@ class Marks:
     What others have written to the file meanwhile is kept: each change is made to what is in it.
     `ingest.leave_out` and `feeding.select.leave_out` take the file, and ingest takes it as a table
     of images.
+
+    Attributes:
+      path: of the file.
+      paths: the marked paths; another object after each change.
     """
 
     def __init__(self, path: str):
@@ -31,76 +35,60 @@ class Marks:
         self._file = os.path.realpath(path) if path and files.is_local(path) else path
         self._lock = threading.Lock()
         try:
-            _check(self._file)
-            self._paths = self._read()
+            if not path:
+                raise FileNotFoundError(errno.ENOENT, "it has no name")
+            files.check_writable(self._file)
+            if files.is_local(path) and os.path.exists(path):
+                if not os.path.isfile(path):
+                    raise OSError(errno.EINVAL, "it is no regular file")
+                if not os.access(path, os.W_OK):  # It would be replaced all the same.
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            self.paths = self._read()
         except OSError as error:
             raise UserError(
                 f"--marks must be a file that can be read and written, got {path!r}: "
                 f"{error.strerror or error}; choose another."
             ) from error
 
-    @property
-    def paths(self) -> frozenset[str]:
-        """The marked paths; another object after each change."""
-        return self._paths
-
-    def set(self, paths: Iterable[str], marked: bool) -> int:
-        """Marks paths, or takes their marks away; returns how many paths are marked then.
+    def set(self, path: str, marked: bool) -> int:
+        """Marks a path, or takes its mark away; returns how many paths are marked then.
 
         Raises:
-          ValueError: if a path is of several lines.
+          ValueError: if the path is of several lines.
           UserError, OSError: if the file cannot be written; then nothing changes.
         """
-        changed = frozenset(paths)
-        if bad := [each for each in changed if "\n" in each or "\r" in each]:
-            raise ValueError(
-                f"a marked path must be of one line, got {min(bad)!r}; rename the file."
-            )
-        with self._lock, _alone(self._file):
+        if "\n" in path or "\r" in path:
+            raise ValueError(f"a marked path must be of one line, got {path!r}; rename the file.")
+        with self._lock, self._alone():
             found = self._read()
-            wanted = found | changed if marked else found - changed
+            wanted = found | {path} if marked else found - {path}
             if wanted != found:
                 lines = "".join(f"{each}\n" for each in sorted(wanted))
                 files.write_file(self._file, lines.encode())
-            self._paths = wanted
+            self.paths = wanted
             return len(wanted)
 
     def _read(self) -> frozenset[str]:
-        if not files.is_file(self._file):
-            return frozenset()
-        content = files.read_file(self._file)
+        content = files.read_file(self._file) if files.is_file(self._file) else b""
         if b"\0" in content:
             raise OSError(errno.EINVAL, "it is no list of paths, since it is no text")
         return frozenset(parse_paths(content))
 
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keeps other processes from changing the list meanwhile, by a lock on its folder.
 
-def _check(path: str) -> None:
-    """Raises OSError or UserError if a list cannot be written there, before anything is marked."""
-    if not path:
-        raise FileNotFoundError(errno.ENOENT, "it has no name")
-    files.check_writable(path)
-    if files.is_local(path) and os.path.exists(path):
-        if not os.path.isfile(path):
-            raise OSError(errno.EINVAL, "it is no regular file")
-        if not os.access(path, os.W_OK):  # It would be replaced all the same.
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-
-@contextlib.contextmanager
-def _alone(path: str) -> Iterator[None]:
-    """Keeps other processes from changing the list meanwhile, by a lock on its folder.
-
-    The file itself is another one after each change. Stores have no locks, nor have some network
-    file systems.
-    """
-    if not files.is_local(path):
-        yield
-        return
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    descriptor = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        with contextlib.suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+        The file itself is another one after each change. Stores have no locks, nor have some
+        network file systems.
+        """
+        if not files.is_local(self._file):
+            yield
+            return
+        os.makedirs(os.path.dirname(self._file), exist_ok=True)
+        descriptor = os.open(os.path.dirname(self._file), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            with contextlib.suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)

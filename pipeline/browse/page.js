@@ -31,39 +31,59 @@ function make(kind, properties = {}, ...children) {
   return node;
 }
 
+// Two fields of the form ask for a batch of training instead of a search.
+const isBatch = () => Boolean(form.elements.epoch.value || form.elements.step.value);
+
 function query() {
   const asked = new URLSearchParams();
   for (const [name, value] of new FormData(form)) {
     if (value && !(name === "order" && value === "stored")) asked.set(name, value);
   }
-  if (state.page) asked.set("page", state.page);
+  if (state.page && !isBatch()) asked.set("page", state.page);
   return asked;
 }
 
-// The search is kept behind the #, so that a reload, or a link to it, shows the same.
-async function search(focus = false) {
-  const asked = query(), turn = ++state.asked;
-  history.replaceState(null, "", asked.size ? "#" + asked : location.pathname);
+// The address says what is shown, so that a reload, or a link to it, shows the same.
+function showAddress() {
+  const asked = query();
+  if (state.opened) asked.set("record", state.opened.number);
+  history.replaceState(null, "", asked.size ? "?" + asked : location.pathname);
+}
+
+async function search(focus = false, asked = query()) {
+  const turn = ++state.asked;
+  if (isBatch()) $("count").textContent = "The batch is being made; the first takes some seconds, since TensorFlow is loaded for it …";
   try {
     const found = await ask("search?" + asked);
     if (turn !== state.asked) return;
     tell(null);
     Object.assign(state, { entries: found.entries, page: found.page, pages: found.pages, at: 0 });
     show(found);
+    showAddress();
     if (focus) select(0);
+    if ("opened" in found) {
+      select(Math.max(0, found.entries.findIndex((each) => each.number === found.opened)));
+      await open(found.opened);
+    }
   } catch (error) {
-    if (turn === state.asked) tell(error);
+    if (turn !== state.asked) return;
+    tell(error);
+    Object.assign(state, { entries: [], page: 0, pages: 1, at: 0 });
+    grid.replaceChildren();
+    $("count").textContent = "Nothing to show.";
   }
 }
 
 function show(found) {
   const number = (value) => value.toLocaleString("en");
-  $("count").textContent = found.found === found.of
-    ? number(found.of) + " in all" : number(found.found) + " of " + number(found.of);
+  const batch = "epoch" in found, first = batch ? 0 : 1, last = found.pages - 1 + first;
+  $("count").textContent = batch
+    ? `Epoch ${number(found.epoch)}, step ${number(found.page)}: ${number(found.found)} pictures in the order in which they are fed`
+    : found.found === found.of ? number(found.of) + " in all" : number(found.found) + " of " + number(found.of);
   $("marked").textContent = number(found.marked);
-  $("page").value = found.page + 1;
-  $("page").max = found.pages;
-  $("pages").textContent = "of " + number(found.pages);
+  $("turned").textContent = batch ? "Step" : "Page";
+  Object.assign($("page"), { value: found.page + first, min: first, max: last });
+  $("pages").textContent = (batch ? "up to " : "of ") + number(last);
   $("before").disabled = !found.page;
   $("next").disabled = found.page + 1 >= found.pages;
   grid.replaceChildren(...found.entries.map(makeCard));
@@ -71,7 +91,7 @@ function show(found) {
 
 function makeCard(entry, place) {
   const frame = make("span", { className: "frame" }, makeImage(
-    `record/${entry.number}/thumbnail.picture`, "", () => frame.replaceChildren("no picture")));
+    entry.picture || `record/${entry.number}/thumbnail.picture`, "", () => frame.replaceChildren("no picture")));
   const said = [entry.label, entry.split || entry.state, entry.size, entry.state === "stored" ? "" : entry.reason];
   const card = make("button", { type: "button" }, frame,
     make("span", { className: "name", textContent: entry.path, title: entry.path }),
@@ -113,14 +133,14 @@ function mark(entry) {
 async function turnMark(entry) {
   try {
     const wanted = !entry.is_marked;
-    const answer = await ask("mark", { numbers: [entry.number], marked: wanted });
+    const answer = await ask("mark", { number: entry.number, marked: wanted });
     entry.is_marked = wanted;
     $("marked").textContent = answer.marked.toLocaleString("en");
-    const place = state.entries.findIndex((each) => each.number === entry.number);
-    if (place >= 0) {
-      state.entries[place].is_marked = wanted;
-      showMark(grid.children[place], state.entries[place]);
-    }
+    state.entries.forEach((each, place) => { // A batch may have a record more than once.
+      if (each.number !== entry.number) return;
+      each.is_marked = wanted;
+      showMark(grid.children[place], each);
+    });
     showOpenedMark();
     tell(null);
   } catch (error) {
@@ -149,6 +169,7 @@ async function open(number) {
     $("forth").disabled = state.at + 1 === state.entries.length && state.page + 1 >= state.pages;
     $("about").hidden = told.entry.state !== "stored";
     if (!record.open) record.showModal();
+    showAddress();
     record.scrollTop = 0;
     await drawPictures(told);
   } catch (error) {
@@ -164,22 +185,26 @@ async function drawPictures(told) {
   const number = told.entry.number, suffix = drawnSuffix();
   state.told = told;
   $("pictures").replaceChildren(...told.pictures.map((name) =>
-    makeFigure(number, name, name, [], name === "stored" ? suffix : "")));
+    makeFigure(`record/${number}/${name}.picture${name === "stored" ? suffix : ""}`, name)));
   if (!told.has_views) return;
-  const waiting = make("figure", {}, make("div", { className: "absent", textContent: "The views are being made …" }));
+  const waiting = make("figure", {}, make("div", { className: "absent",
+    textContent: "The views are being made; the first take some seconds, since TensorFlow is loaded for them …" }));
+  const shown = [...$("pictures").querySelectorAll("img")].map((image) => image.complete
+    || new Promise((done) => { image.addEventListener("load", done); image.addEventListener("error", done); }));
   $("pictures").append(waiting);
+  await Promise.all(shown); // What is there at once comes first.
+  if (state.told !== told || suffix !== drawnSuffix()) return;
   try {
     const views = await ask(`record/${number}/views${suffix}`);
     if (state.told !== told || suffix !== drawnSuffix()) return;
-    waiting.replaceWith(...views.map((view, place) =>
-      makeFigure(number, place, view.title, view.captions, suffix)));
+    waiting.replaceWith(...views.map((view) =>
+      makeFigure(view.picture, view.title, view.captions)));
   } catch (error) {
     waiting.firstChild.textContent = error.message;
   }
 }
 
-function makeFigure(number, name, title, captions, suffix) {
-  const address = `record/${number}/${name}.picture${suffix}`;
+function makeFigure(address, title, captions = []) {
   const caption = make("figcaption", {}, make("b", { textContent: title }));
   const figure = make("figure", {});
   const image = makeImage(address, title, async () => {
@@ -199,10 +224,15 @@ function makeFigure(number, name, title, captions, suffix) {
   return figure;
 }
 
+function goTo(page) {
+  state.page = page;
+  if (isBatch()) form.elements.step.value = page;
+}
+
 async function turn(pages, place = 0) {
   const wanted = state.page + pages;
   if (wanted < 0 || wanted >= state.pages) return false;
-  state.page = wanted;
+  goTo(wanted);
   await search();
   select(place < 0 ? state.entries.length - 1 : place);
   return true;
@@ -243,8 +273,9 @@ document.addEventListener("keydown", (event) => {
 });
 
 let waiting;
-form.addEventListener("input", () => {
+form.addEventListener("input", (event) => {
   clearTimeout(waiting);
+  if (!["epoch", "step"].includes(event.target.name)) form.elements.epoch.value = form.elements.step.value = "";
   waiting = setTimeout(() => { state.page = 0; search(); }, 200);
 });
 form.addEventListener("submit", (event) => {
@@ -256,7 +287,7 @@ form.addEventListener("submit", (event) => {
 form.addEventListener("reset", () => setTimeout(() => { state.page = 0; search(); }));
 $("before").onclick = () => turn(-1);
 $("next").onclick = () => turn(1);
-$("page").onchange = () => { state.page = Math.max(0, Math.min($("page").value - 1 || 0, state.pages - 1)); search(); };
+$("page").onchange = () => { goTo(Math.max(0, Math.min($("page").value - $("page").min || 0, state.pages - 1))); search(); };
 $("close").onclick = () => record.close();
 $("back").onclick = () => step(-1);
 $("forth").onclick = () => step(1);
@@ -266,13 +297,15 @@ record.addEventListener("close", () => {
   // The browser has given the focus back to the card that was opened first.
   const place = state.opened ? state.entries.findIndex((each) => each.number === state.opened.number) : -1;
   state.opened = null;
+  showAddress();
   select(place < 0 ? state.at : place);
 });
 
-for (const [name, value] of new URLSearchParams(location.hash.slice(1))) {
-  const field = form.elements[name];
-  if (name === "page") state.page = Number(value) || 0;
-  else if (field && field.type === "checkbox") field.checked = true;
+// The link is asked for as it is, so that what is wrong with it is said.
+const link = new URLSearchParams(location.search);
+for (const [name, value] of link) {
+  const field = form.elements.namedItem(name);
+  if (field && field.type === "checkbox") field.checked = true;
   else if (field) field.value = value;
 }
-search();
+search(false, link);

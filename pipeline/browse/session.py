@@ -1,183 +1,272 @@
-"""What the page asks for, without HTTP: searches, records, pictures and marks."""
+"""What the page asks for, without HTTP: searches and links, records, pictures and marks."""
 
 import dataclasses
 import functools
-import pathlib
 import re
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pydantic
 
-from image_pipeline.browse.catalogue import Catalogue
+from image_pipeline.browse.catalogue import ORDERS, Catalogue, Query, Side
 from image_pipeline.browse.marks import Marks
-from image_pipeline.browse.originals import NoOriginal, Originals
-from image_pipeline.browse.pictures import Picture, decode_stored, make_png, make_thumbnail
-from image_pipeline.browse.query import ORDERS, Query
-from image_pipeline.browse.views import Views, draw_stored
+from image_pipeline.browse.pictures import (
+    Content,
+    NoPicture,
+    Originals,
+    decode_stored,
+    make_png,
+    make_thumbnail,
+)
+from image_pipeline.browse.views import Views
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.analysis import read_graph
+from image_pipeline.components.generators.own_rows import OWN_ROWS
+from image_pipeline.components.labels.kinds import find_kind
+from image_pipeline.components.messages import show, suggest
 from image_pipeline.components.names import printable
+from image_pipeline.components.sources.own_source import OWN_SOURCE
+from image_pipeline.named_folder import find_graph, find_whole_run
+from image_pipeline.run.source_note import read_source
+from image_pipeline.run_config import read_config
 from image_pipeline.show.html import fill_template
-from image_pipeline.show.words import format_bytes, format_fact
+from image_pipeline.show.random_steps import describe_steps
+from image_pipeline.show.shown_values import show_values
+from image_pipeline.show.words import format_fact
 
 PAGE_SIZE = 60
-# Of a rejected file all is said already; of a record these are said elsewhere on the page.
-_NOT_SHOWN = {"state", "path"}
 
 
-class PageQuery(Query):
-    """A search, and which page of what it finds."""
-
-    page: pydantic.NonNegativeInt = 0
-
-
-@dataclasses.dataclass(frozen=True)
-class Session:
-    """A data set that is looked at; threads may share it.
+class Link(Query):
+    """What an address may ask for: a page of a search, or a batch; and what is opened over it.
 
     Attributes:
-      title: what the data set is called.
-      catalogue: what there is.
-      originals: the files that it was made of.
-      views: makes what training and evaluation see; None where it is not known how.
-      marks: the list that is written.
-      steps: the random steps in words.
-      drawn: "masks" or "boxes", if images have some.
+      page: of the search, from 0.
+      epoch, step: the batch of training that has these numbers, instead of a search.
+      record: the number of a record or rejected file that is opened.
+      file: the path of one.
     """
 
-    title: str
-    catalogue: Catalogue
-    originals: Originals
-    views: Views | None
-    marks: Marks
-    steps: tuple[str, ...] = ()
-    drawn: str = ""
+    page: pydantic.NonNegativeInt = 0
+    epoch: Side | None = None
+    step: Side | None = None
+    record: Side | None = None
+    file: str = ""
+
+
+class MarkRequest(pydantic.BaseModel):
+    """What the page sends to mark a record, or to take its mark away."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", strict=True)
+
+    number: int
+    marked: bool
+
+
+class Session:
+    """A data set that is looked at; threads may share it."""
+
+    def __init__(
+        self,
+        folder: str,
+        images: str | None = None,
+        graph: str | None = None,
+        config_path: str | None = None,
+        overrides: Sequence[str] = (),
+        epochs: int = 3,
+        seed: int | None = None,
+        marks_path: str = "marks.txt",
+    ):
+        """Opens a data set.
+
+        Args:
+          folder: of a data set, or of a run.
+          images: what it was ingested from; None for what ingest noted.
+          graph: the folder of a transform graph, or of a run; None for the run's own.
+          config_path: a YAML file.
+          overrides: `key.key=value`.
+          epochs: how many views of training are shown of a record.
+          seed: of training; None for that of the options.
+          marks_path: the list of marks.
+
+        Raises:
+          UserError: if there is none, it was changed, or an option does not fit it.
+        """
+        source = find_whole_run(folder)
+        if graph is not None:
+            source = dataclasses.replace(source, graph_dir=find_graph(graph)[0], run=None)
+        elif source.graph_dir is None:
+            source = dataclasses.replace(source, run=None)  # It has no options of training yet.
+        # How views are made is said by the run, the graph or the options, if one of them is there.
+        config = None
+        if source.graph_dir is not None or config_path is not None or overrides:
+            given = list(overrides)
+            if source.graph_dir is not None and source.run is None and config_path is None:
+                given.insert(0, f"view={read_graph(source.graph_dir).view.model_dump_json()}")
+            config = read_config(source, config_path, given)
+        self.title, manifest = folder, source.manifest
+        self.catalogue = Catalogue(source.data_dir, manifest)
+        self.views = None
+        if config is not None:
+            seed = config.training.seed if seed is None else seed
+            made_with = (config.view, config.feeding, source.graph_dir, epochs, seed)
+            self.views = Views(self.catalogue, *made_with)
+        noted = read_source(source.data_dir, manifest)
+        # Looking at others' data sets runs no code that these name.
+        runs_code = noted is not None and (OWN_SOURCE.matches(noted) or OWN_ROWS.matches(noted))
+        self.originals = Originals(
+            source.data_dir, manifest, images or (None if runs_code else noted)
+        )
+        self.marks = Marks(marks_path)
 
     @functools.cached_property
-    def page(self) -> str:
+    def page(self) -> Content:
         """The HTML page."""
-        return fill_template(
+        html = fill_template(
             "image_pipeline.browse",
             "page.html.jinja",
             title=self.title,
             choices=self.catalogue.choices,
             orders=ORDERS,
             marks=self.marks.path,
-            moved=self.drawn,
-            steps=self.steps,
-            has_views=self.views is not None,
+            moved=next(iter(find_kind(self.catalogue.manifest.columns).moves), ""),
+            steps=self.views and describe_steps(self.views.feeding.steps),
         )
+        return Content("text/html; charset=utf-8", html.encode())
 
     def search(self, asked: dict[str, str]) -> dict[str, Any]:
-        """A page of what a search finds.
+        """A page of what a link asks for.
 
         Args:
-          asked: the fields of `PageQuery`; empty ones are left out.
+          asked: the fields of `Link`; empty ones are left out.
 
         Raises:
           ValueError: if there is no such field, or a value is wrong.
+          IndexError: if there is no such record or file.
+          UserError: if there is no such batch, or it cannot be made.
         """
-        query = PageQuery.model_validate({name: text for name, text in asked.items() if text})
-        marks = self.marks.paths
-        found = self.catalogue.find(Query(**query.model_dump(exclude={"page"})), marks)
-        pages = max(1, -(-len(found) // PAGE_SIZE))
-        page = min(query.page, pages - 1)
-        numbers = [int(each) for each in found[page * PAGE_SIZE : (page + 1) * PAGE_SIZE]]
-        entries = self.catalogue.read_page(numbers)
-        return {
+        if unknown := [name for name in asked if name not in Link.model_fields]:
+            hint, known = suggest(unknown[0], Link.model_fields), ", ".join(Link.model_fields)
+            raise ValueError(f"a link has no {show(unknown[0])}; {hint}known: {known}.")
+        link = Link.model_validate({name: text for name, text in asked.items() if text})
+        marks, opened = self.marks.paths, link.record
+        if link.file:
+            opened = self.catalogue.find_values("source", [link.file]).get(link.file)
+            if opened is None:
+                raise IndexError(
+                    f"no record or rejected file of the data set is called {show(link.file)}; "
+                    "give its path as the page shows it."
+                )
+        if opened is not None:
+            self.catalogue.read([opened], ["source"])  # There may be none.
+        found: Sequence[int] | np.ndarray
+        batch = None
+        if link.epoch is not None or link.step is not None:
+            epoch, page = link.epoch or 0, link.step or 0
+            batch = self._find_views().read_batch(epoch, page)
+            found, pages, numbers = batch.numbers, batch.steps, batch.numbers
+        else:
+            query = Query.model_validate(link.model_dump(include=set(Query.model_fields)))
+            found = self.catalogue.find(query, marks)
+            pages = max(1, -(-len(found) // PAGE_SIZE))
+            page = link.page
+            if opened is not None and len(at := np.flatnonzero(np.asarray(found) == opened)):
+                page = int(at[0]) // PAGE_SIZE
+            page = min(page, pages - 1)
+            numbers = [int(each) for each in found[page * PAGE_SIZE : (page + 1) * PAGE_SIZE]]
+        entries = self.catalogue.list_entries(numbers, marks)
+        told: dict[str, Any] = {
             "found": len(found),
             "of": len(self.catalogue),
             "page": page,
             "pages": pages,
-            "marked": len(marks),
-            "entries": [self._finish(each, marks) for each in entries],
         }
+        told |= {"marked": len(marks), "entries": entries}
+        if batch is not None:
+            told |= {"epoch": epoch}
+            for place, entry in enumerate(entries):
+                entry["picture"] = f"batch/{epoch}/{page}/{place}.picture"
+        return told if opened is None else told | {"opened": opened}
 
     def describe(self, number: int) -> dict[str, Any]:
         """All that is known of a record or a rejected file; raises IndexError if there is none."""
-        row = self.catalogue.read(number)
-        (entry,) = self.catalogue.read_page([number])
+        (row,) = self.catalogue.read([number])
         is_stored = row["state"] == "stored"
-        named = {name: value for name, value in row.items() if name not in _NOT_SHOWN}
+        named = {name: value for name, value in row.items() if name != "state"}
         if not is_stored:
             named["reason"] = named.pop("notes")
         facts = [(name, _say(value)) for name, value in named.items()]
         return {
-            "entry": self._finish(entry, self.marks.paths),
+            "entry": self.catalogue.list_entries([number], self.marks.paths)[0],
             "facts": [fact for fact in facts if fact[1]],
             "pictures": ["original", *(["stored"] if is_stored else [])],
             "has_views": is_stored and self.views is not None,
         }
 
-    def list_views(self, number: int, drawn: bool) -> list[dict[str, Any]]:
-        """The titles of a record's views, and what is written below them; raises as `Views`."""
-        self._check_stored(number)
-        pictures = self.views.list_pictures(number, drawn) if self.views else []
-        return [
-            {
-                "title": each.title,
-                "captions": [printable(line) for line in each.captions if not _is_size(line)],
-            }
-            for each in pictures
-        ]
-
-    def draw(self, number: int, name: str, drawn: bool) -> Picture:
-        """One of a record's pictures.
+    def draw(self, number: int, name: str, drawn: bool) -> Content:
+        """One of the pictures of a record or a rejected file that are there at once.
 
         Args:
-          number: the record's.
-          name: `original`, `stored`, `thumbnail`, or the place in `list_views` of a view.
+          number: its number.
+          name: `original`, `stored` or `thumbnail`.
           drawn: whether masks and boxes lie over it.
 
         Raises:
-          IndexError: if there is no such number or picture.
-          NoOriginal: if the original cannot be shown.
-          UserError: if the record is damaged, or its views cannot be made.
+          IndexError: if there is no such number.
+          NoPicture: if there is no such picture, or the original cannot be shown.
+          UserError: if the record is damaged.
         """
-        row = self.catalogue.read(number)
+        (row,) = self.catalogue.read([number])
         if name == "original" or (name == "thumbnail" and row["state"] != "stored"):
             return self.originals.draw(self.originals.read(row))
-        self._check_stored(number)
-        if name == "stored" and drawn:
-            return make_png(draw_stored(self.catalogue, number))
-        if name in ("stored", "thumbnail"):
-            pixels = decode_stored(self.catalogue.rows.read_record(row))
-            return make_png(pixels) if name == "stored" else make_thumbnail(pixels)
-        pictures = self.views.list_pictures(number, drawn) if self.views else []
-        if not (name.isdecimal() and int(name) < len(pictures)):
-            raise IndexError(f"there are {len(pictures)} views, and no picture {name!r}.")
-        return make_png(pictures[int(name)].pixels)
+        if row["state"] != "stored":
+            raise NoPicture(f"It is not stored: {row['state']}.")
+        labelled = self.catalogue.manifest if drawn else None
+        pixels = decode_stored(self.catalogue.read_record(row), labelled)
+        return make_thumbnail(pixels) if name == "thumbnail" else make_png(pixels)
 
-    def mark(self, numbers: list[int], marked: bool) -> dict[str, int]:
-        """Marks records, or takes their marks away; raises IndexError and as `Marks.set`."""
-        paths = [self.catalogue.read(number)["source"] for number in numbers]
-        return {"marked": self.marks.set(paths, marked)}
+    def list_views(self, number: int, drawn: bool) -> list[dict[str, Any]]:
+        """A record's views: their titles, the lines below them, and pictures as data URIs.
 
-    def _check_stored(self, number: int) -> None:
-        state = self.catalogue.read(number)["state"]
-        if state != "stored":
-            raise NoOriginal(f"It is not stored: {state}.")
+        Raises:
+          IndexError: if there is no such record.
+          UserError: as `Views.list_pictures`, or if it is not known how views are made.
+        """
+        if not 0 <= number < self.catalogue.records:
+            raise IndexError(f"only records have views, 0 to {self.catalogue.records - 1}.")
+        return [
+            {
+                "title": each.title,
+                # The page itself says how large the picture is that it gets.
+                "captions": [
+                    printable(line) for line in each.captions if not re.fullmatch(r"\d+×\d+", line)
+                ],
+                "picture": make_png(each.pixels).as_uri(),
+            }
+            for each in self._find_views().list_pictures(number, drawn)
+        ]
 
-    def _finish(self, entry: dict[str, Any], marks: frozenset[str]) -> dict[str, Any]:
-        """An entry as the page shows it."""
-        sides = [entry.pop(name) for name in ("width", "height")]
-        size_bytes = entry.pop("bytes")
-        texts = {name: printable(value or "") for name, value in entry.items() if name != "number"}
-        return {
-            "number": entry["number"],
-            **texts,
-            "size": "" if None in sides else f"{sides[0]:,} × {sides[1]:,} px",
-            "bytes": "" if size_bytes is None else format_bytes(size_bytes),
-            "is_marked": entry["path"] in marks,
-        }
+    def draw_fed(self, epoch: int, step: int, place: int) -> Content:
+        """A picture of a batch as it is fed; raises as `search`, or IndexError if it has none."""
+        pixels = self._find_views().read_batch(epoch, step).pixels
+        if place >= len(pixels):
+            raise IndexError(f"the batch has {len(pixels)} pictures, 0 to {len(pixels) - 1}.")
+        return make_png(show_values(pixels[place]))
 
+    def mark(self, body: bytes) -> dict[str, int]:
+        """Does what a `MarkRequest` asks for; raises ValueError, IndexError and as `Marks.set`."""
+        asked = MarkRequest.model_validate_json(body)
+        (row,) = self.catalogue.read([asked.number], ["source"])
+        return {"marked": self.marks.set(row["source"], asked.marked)}
 
-def read_asset(name: str) -> str:
-    """One of the page's own files, such as page.css."""
-    return (pathlib.Path(__file__).parent / name).read_text(encoding="utf-8")
-
-
-def _is_size(caption: str) -> bool:
-    """Whether it is a view's size: the page shows that of the picture it gets."""
-    return re.fullmatch(r"\d+×\d+", caption) is not None
+    def _find_views(self) -> Views:
+        if self.views is None:
+            raise UserError(
+                "It is not known how training's views are made; start with --graph, --config or "
+                "--set, or give a run's folder."
+            )
+        return self.views
 
 
 def _say(value: Any) -> str:

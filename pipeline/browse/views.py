@@ -1,41 +1,66 @@
-"""The pictures of one record on its way to the model; TensorFlow is imported with the first."""
+"""What evaluation and training see: one record's views, and whole batches as they are fed.
 
-import collections
+All of it needs TensorFlow, which is imported with the first. The pixels are those that `input_fn`
+gives without a transform graph.
+"""
+
 import dataclasses
+import functools
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from image_pipeline.browse.catalogue import Catalogue
+from image_pipeline.components import files
+from image_pipeline.components.dataset import record
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.analysis import read_graph
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.labels.kinds import BOXES
 from image_pipeline.components.views.options import ViewOptions
-from image_pipeline.show.shown_values import show_values
 
-# Records whose views are kept: a page asks for each of a record's pictures by itself.
-_MOST_KEPT = 8
+# What is kept: of a batch, the page asks for each picture by itself.
+_MOST_RECORDS, _MOST_BATCHES = 8, 2
 
 
-@dataclasses.dataclass(frozen=True)
-class ViewSettings:
-    """What views are made with; see `preview.samples.read_views`."""
+class FedBatch(NamedTuple):
+    """A batch of training.
 
+    Attributes:
+      steps: how many batches its epoch has.
+      numbers: the records, in the batch's order, as the catalogue numbers them.
+      pixels: [batch, height, width, channels], after the random steps.
+    """
+
+    steps: int
+    numbers: list[int]
+    pixels: np.ndarray
+
+
+@dataclasses.dataclass(eq=False)
+class Views:
+    """Makes views, one after another; threads may share it.
+
+    Attributes:
+      catalogue: whose records are seen.
+      view, feeding: the options of training.
+      graph_dir: the transform graph, for the model's input; None without one.
+      epochs: how many epochs' views a record has.
+      seed: of training.
+    """
+
+    catalogue: Catalogue
     view: ViewOptions
     feeding: FeedingOptions
     graph_dir: str | None
     epochs: int
     seed: int
 
-
-class Views:
-    """Makes the views of records, one after another; threads may share it."""
-
-    def __init__(self, catalogue: Catalogue, settings: ViewSettings):
+    def __post_init__(self) -> None:
         """Makes nothing yet."""
-        self._catalogue, self._settings = catalogue, settings
-        self._kept: collections.OrderedDict[int, Any] = collections.OrderedDict()
         self._lock = threading.Lock()
+        self._record_once = functools.lru_cache(_MOST_RECORDS)(self._read_record)
+        self._batch_once = functools.lru_cache(_MOST_BATCHES)(self._read_batch)
 
     def list_pictures(self, number: int, drawn: bool = False) -> list[Any]:
         """The pictures of a record that training and evaluation make of the stored image.
@@ -54,55 +79,69 @@ class Views:
         """
         from image_pipeline.preview.panels import list_pictures, make_panels
 
-        views = self._make(number)
+        with self._lock:
+            views = self._record_once(number)
         if drawn:
             return make_panels(views)[1:]
         return list_pictures(dataclasses.replace(views, masks=None))[1:]
 
-    def _make(self, number: int) -> Any:
-        with self._lock:
-            if number not in self._kept:
-                self._kept[number] = self._read(number)
-            self._kept.move_to_end(number)
-            while len(self._kept) > _MOST_KEPT:
-                self._kept.popitem(last=False)
-            return self._kept[number]
+    def read_batch(self, epoch: int, step: int) -> FedBatch:
+        """A batch of training as it is fed; both numbers count from 0.
 
-    def _read(self, number: int) -> Any:
+        Raises:
+          UserError: if there is no such batch, or it cannot be made.
+        """
+        with self._lock:
+            return self._batch_once(epoch, step)
+
+    def _read_record(self, number: int) -> Any:
         from image_pipeline.preview.samples import view_records
 
-        settings, rows = self._settings, self._catalogue.rows
         numbers = [number]
-        if settings.feeding.mixes_labels:  # Mixing steps pair records; with the next, or the last.
-            numbers.append(number + 1 if number + 1 < len(rows) else max(0, number - 1))
-        found = rows.read(numbers)
+        if self.feeding.mixes_labels:  # Mixing steps pair records; with the next, or the last.
+            is_last = number + 1 >= self.catalogue.records
+            numbers.append(max(0, number - 1) if is_last else number + 1)
+        found = self.catalogue.read(numbers)
         chosen = np.empty(len(found), object)
-        chosen[:] = [rows.read_record(row) for row in found]
+        chosen[:] = [self.catalogue.read_record(row) for row in found]
         # Sorted, and each once: what the records have beside images is found by their shards.
-        paths = sorted({rows.find_shard(row) for row in found})
-        return view_records(
-            paths,
-            chosen,
-            settings.view,
-            settings.feeding,
-            settings.graph_dir,
-            settings.epochs,
-            settings.seed,
-        )[0]
+        paths = sorted({self.catalogue.find_shard(row) for row in found})
+        made_with = (self.view, self.feeding, self.graph_dir, self.epochs, self.seed)
+        return view_records(paths, chosen, *made_with)[0]
 
+    def _read_batch(self, epoch: int, step: int) -> FedBatch:
+        from image_pipeline.components.augment.apply import check_user_steps
+        from image_pipeline.components.feeding.finishing import make_augment, take_views
+        from image_pipeline.components.feeding.found_columns import find_labels
+        from image_pipeline.components.feeding.input_fn import ImageBatches, steps_per_epoch
+        from image_pipeline.components.feeding.keys import KEY, MIRRORED
+        from image_pipeline.components.feeding.passes import Passes
 
-def draw_stored(catalogue: Catalogue, number: int) -> np.ndarray:
-    """The stored image of a record under its mask or boxes: uint8 [height, width, 1 or 3]."""
-    from image_pipeline.components.feeding.found_columns import find_labels
-    from image_pipeline.preview.samples import StoredViews
-    from image_pipeline.show.box_overlay import draw_boxes
-    from image_pipeline.show.mask_overlay import lay_over
-
-    row = catalogue.rows.read([number])[0]
-    paths = [catalogue.rows.find_shard(row)]
-    chosen = np.array([catalogue.rows.read_record(row)], object)
-    stored = StoredViews(paths, chosen, find_labels(paths))
-    pixels = show_values(stored.decode(0))
-    if stored.mask_colors is not None:
-        return lay_over(pixels, stored.decode_mask(0), stored.mask_colors)
-    return draw_boxes(pixels, stored.read_boxes(0)) if stored.kind is BOXES else pixels
+        if self.feeding.data_service is not None:
+            raise UserError(
+                "feeding.data_service gives batches in the order of arrival, so none can be shown "
+                "by its number; leave it out."
+            )
+        splits = self.catalogue.manifest.splits
+        if "train" not in splits:
+            raise UserError(f"the data set must have the split train, but has {', '.join(splits)}.")
+        if self.graph_dir is not None and (others := len(read_graph(self.graph_dir).manifests) - 1):
+            raise UserError(
+                f"training's batches also have records of {others} data sets more, of which the "
+                "transform graph was made, too; give one of the data sets alone, with --config."
+            )
+        root = self.catalogue.data_dir
+        shards = [files.join(root, shard.file) for shard in splits["train"].shards]
+        steps, kind = steps_per_epoch(shards, self.feeding, "train"), find_labels(shards)
+        if step >= steps:
+            raise UserError(f"an epoch has the steps 0 to {steps - 1:,}, got {step:,}.")
+        check_user_steps(self.feeding.steps, next(iter(kind.moves), None))
+        passes = Passes(mode="train", seed=self.seed, first_epoch=epoch, first_step=step)
+        own = self.feeding.model_copy(update={"hold_decoded": False})
+        columns = (*kind.columns, record.Column(record.SOURCE_ID, "bytes"))
+        batch = next(iter(ImageBatches(shards, self.view, own, passes, columns).read()))
+        augment = make_augment(self.feeding, self.view, kind)
+        fed = augment(take_views(batch, kind), batch[KEY], batch[MIRRORED])
+        ids = [id_.decode() for id_ in batch[record.SOURCE_ID].numpy().tolist()]
+        numbers = self.catalogue.find_values("record_id", ids)
+        return FedBatch(steps, [numbers[id_] for id_ in ids], fed.images.numpy())

@@ -1,6 +1,7 @@
 """`image-pipeline browse`: a page in the browser through a data set."""
 
 import contextlib
+from typing import Any
 
 import click
 
@@ -40,18 +41,7 @@ from image_pipeline.commands.shared import CONFIG, SET, quiet_libraries, say
     "--port", default=0, type=click.IntRange(0, 65535), help="Port on this machine; any by default."
 )
 @click.option("--no-open", is_flag=True, help="Only print the page's address.")
-def browse(
-    folder: str,
-    images: str | None,
-    graph: str | None,
-    config_path: str | None,
-    overrides: tuple[str, ...],
-    epochs: int,
-    seed: int | None,
-    marks_path: str,
-    port: int,
-    no_open: bool,
-) -> None:
+def browse(port: int, no_open: bool, **asked: Any) -> None:
     """Look through a data set in the browser, and mark records.
 
     DATA is the folder that ingest wrote, or the output folder of a run. The page searches by path,
@@ -63,22 +53,23 @@ def browse(
     The page is for this machine only, behind a random address. Ctrl-C ends it.
     """
     with quiet_libraries("browse"):
-        from image_pipeline.browse.open_session import Asked, open_session
-        from image_pipeline.browse.server import Server
+        from image_pipeline.browse.server import Server, open_page
+        from image_pipeline.browse.session import Session
         from image_pipeline.show.words import format_count
 
-        asked = Asked(folder, images, graph, config_path, overrides, epochs, seed, marks_path)
-        session = open_session(asked)
+        session = Session(**asked)
         server = Server(session, port)
-    say(f"{format_count(len(session.catalogue.rows), 'record')}: {server.url}")
+    say(f"{format_count(session.catalogue.records, 'record')}: {server.url}")
     say("Ctrl-C ends it.")
     try:
         with quiet_libraries("browse"):
-            from image_pipeline.browse.open_page import open_page
-
             opened = open_page(server.url, server.is_open)
             with contextlib.nullcontext() if no_open else opened:
-                server.serve()
+                server.serve_forever(poll_interval=0.2)
     finally:
         marked = len(session.marks.paths)
-        say(f"{format_count(marked, 'path')} marked in {marks_path}" if marked else "No marks.")
+        say(
+            f"{format_count(marked, 'path')} marked in {session.marks.path}"
+            if marked
+            else "No marks."
+        )

@@ -3,7 +3,6 @@
 import dataclasses
 import pathlib
 
-from image_pipeline.browse.open_session import Asked, open_session
 from image_pipeline.browse.session import Session
 from tests.drawings import draw, encode_png
 from tests.ingest_runs import ingest
@@ -21,7 +20,7 @@ class Browsed:
     def open(self, tmp_path: pathlib.Path, *overrides: str, **asked: object) -> Session:
         """A session whose marks are in a folder of the test."""
         chosen = {"images": str(self.images), "marks_path": str(tmp_path / "marks.txt"), **asked}
-        return open_session(Asked(str(self.data), overrides=overrides, **chosen))
+        return Session(str(self.data), overrides=overrides, **chosen)
 
 
 def make_browsed(folder: pathlib.Path) -> Browsed:

@@ -46,8 +46,9 @@ def test_a_process_serves_until_it_is_stopped_and_says_what_was_marked(
         said, _, url = first.strip().rpartition(" ")
         assert said == "24 records:" and url.startswith("http://127.0.0.1:")
         found = ask(f"{url}search?state=stored")
-        numbers = [each["number"] for each in found["entries"][:2]]
-        assert ask(f"{url}mark", {"numbers": numbers, "marked": True}) == {"marked": 2}
+        for count, entry in enumerate(found["entries"][:2], 1):
+            body = {"number": entry["number"], "marked": True}
+            assert ask(f"{url}mark", body) == {"marked": count}
         process.send_signal(number)
         out, err = process.communicate(timeout=500)
     finally:

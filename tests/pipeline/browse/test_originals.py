@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from image_pipeline.browse.catalogue import Catalogue
-from image_pipeline.browse.originals import NoOriginal, Originals
-from image_pipeline.browse.query import Query
+from image_pipeline.browse.catalogue import Catalogue, Query
+from image_pipeline.browse.pictures import NoPicture, Originals
 from image_pipeline.components.dataset.manifest import read_manifest
 from tests.drawings import draw, encode_png, write_folder
 from tests.ingest_runs import ingest
@@ -24,7 +23,7 @@ def open_both(data, images):
 
 def read(catalogue, originals, path):
     (number,) = catalogue.find(Query(path=path))
-    return originals.read(catalogue.read(int(number)))
+    return originals.read(catalogue.read([int(number)])[0])
 
 
 def test_the_file_of_a_record_is_read_as_it_is(browsed):
@@ -39,11 +38,11 @@ def test_a_rejected_file_is_shown_as_it_was(browsed):
 
 
 def test_what_is_not_there_says_so(browsed, tmp_path):
-    with pytest.raises(NoOriginal, match="is not known; give it with --images"):
+    with pytest.raises(NoPicture, match="is not known; give it with --images"):
         read(*open_both(browsed.data, None), "cat/04.png")
     shutil.copytree(browsed.images, tmp_path / "images")
     (tmp_path / "images" / "cat" / "04.png").unlink()
-    with pytest.raises(NoOriginal, match=r"cannot be read from .*: No such file"):
+    with pytest.raises(NoPicture, match=r"cannot be read from .*: No such file"):
         read(*open_both(browsed.data, tmp_path / "images"), "cat/04.png")
 
 
@@ -54,14 +53,14 @@ def test_no_copy_leads_out_of_the_data_set(browsed, tmp_path, is_link):
     shutil.copytree(browsed.data, tmp_path / "data")
     catalogue, originals = open_both(tmp_path / "data", None)
     (number,) = catalogue.find(Query(path="dog/<b>.png"))
-    row = catalogue.read(int(number))
+    row = catalogue.read([int(number)])[0]
     copy = tmp_path / "data" / "quarantine" / row["sha256"]
     if is_link:
         copy.unlink()
         copy.symlink_to(tmp_path / "secret")
     else:
         row["sha256"] = "../../secret"
-    with pytest.raises(NoOriginal, match="cannot be read: a link that leaves"):
+    with pytest.raises(NoPicture, match=r"cannot be read from .quarantine/.*: a link that leaves"):
         originals.read(row)
 
 
@@ -72,10 +71,10 @@ def test_no_link_and_no_path_leads_out_of_the_folder(browsed, tmp_path):
     (tmp_path / "images" / "cat" / "04.png").unlink()
     (tmp_path / "images" / "cat" / "04.png").symlink_to(secret)
     catalogue, originals = open_both(browsed.data, tmp_path / "images")
-    with pytest.raises(NoOriginal, match="leaves the images folder"):
+    with pytest.raises(NoPicture, match="leaves the images folder"):
         read(catalogue, originals, "cat/04.png")
     for path in ("../secret.png", str(secret)):
-        with pytest.raises(NoOriginal, match="leaves the images folder"):
+        with pytest.raises(NoPicture, match="leaves the images folder"):
             originals.read({"state": "stored", "source": path})
 
 
@@ -101,7 +100,7 @@ def test_rows_of_a_table_and_members_of_an_archive_are_found(tmp_path):
     both = open_both(tmp_path / "b", tmp_path / "t.csv")
     assert read(*both, "images/dog/002.png") == expected
     (tmp_path / "t.csv").write_text("path,label\nimages/dog/000.png,dog\n")
-    with pytest.raises(NoOriginal, match="there is no such image by now"):
+    with pytest.raises(NoPicture, match="there is no such image by now"):
         read(*open_both(tmp_path / "b", tmp_path / "t.csv"), "images/dog/002.png")
 
 
@@ -113,11 +112,11 @@ def test_browsers_get_files_as_they_are_and_others_as_ingest_reads_them(browsed)
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "TIFF")
     drawn = originals.draw(file.getvalue())
-    assert drawn.content_type == "image/png"
-    assert np.array_equal(np.asarray(Image.open(io.BytesIO(drawn.content))), pixels)
+    assert drawn.kind == "image/png"
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(drawn.data))), pixels)
     script = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
     for content in (b"no picture", script):
-        with pytest.raises(NoOriginal, match="cannot be decoded"):
+        with pytest.raises(NoPicture, match="cannot be decoded"):
             originals.draw(content)
 
 
@@ -125,5 +124,5 @@ def test_a_file_that_has_grown_too_large_is_not_shown(tmp_path):
     images = write_folder(tmp_path / "images", per_class=3)
     ingest(images, tmp_path / "data", prepare={"max_file_bytes": 2000})
     (images / "cat" / "001.png").write_bytes(encode_png(draw(1, 100, 100)))
-    with pytest.raises(NoOriginal, match=r"more than prepare\.max_file_bytes=2000 bytes"):
+    with pytest.raises(NoPicture, match=r"more than prepare\.max_file_bytes=2000 bytes"):
         read(*open_both(tmp_path / "data", images), "cat/001.png")

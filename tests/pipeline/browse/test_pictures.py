@@ -12,13 +12,13 @@ pytestmark = pytest.mark.unit
 
 
 def read(picture):
-    return np.asarray(Image.open(io.BytesIO(picture.content)))
+    return np.asarray(Image.open(io.BytesIO(picture.data)))
 
 
 def test_a_png_has_exactly_the_pixels():
     pixels = draw(1, 30, 40)
     picture = make_png(pixels)
-    assert picture.content_type == "image/png" and np.array_equal(read(picture), pixels)
+    assert picture.kind == "image/png" and np.array_equal(read(picture), pixels)
     assert np.array_equal(read(make_png(pixels[..., :1])), pixels[..., 0])
 
 
@@ -30,7 +30,7 @@ def test_a_small_picture_is_its_own_thumbnail():
 @pytest.mark.parametrize(("shape", "size"), [((448, 900, 3), (111, 224)), ((900, 2, 1), (224, 1))])
 def test_a_large_picture_is_shrunk(shape, size):
     picture = make_thumbnail(np.full(shape, 77, np.uint8))
-    assert picture.content_type == "image/jpeg"
+    assert picture.kind == "image/jpeg"
     assert read(picture).shape[:2] == size and np.all(abs(read(picture).astype(int) - 77) <= 2)
 
 

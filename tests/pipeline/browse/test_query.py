@@ -2,8 +2,7 @@ import pyarrow as pa
 import pydantic
 import pytest
 
-from image_pipeline.browse.labels import Labels
-from image_pipeline.browse.query import Query, match, sort_keys
+from image_pipeline.browse.catalogue import Query, match, sort_keys
 
 pytestmark = pytest.mark.unit
 
@@ -45,7 +44,7 @@ TABLE = pa.table(
 )
 def test_a_search_finds_what_meets_all_conditions(query, found):
     marks = {"cat/b.png", "dog/%.png", "not/there.png"}
-    assert match(TABLE, Labels("label"), Query(**query), marks).tolist() == found
+    assert match(TABLE, Query(**query), "label", query.get("label", ""), marks).tolist() == found
 
 
 @pytest.mark.parametrize(
