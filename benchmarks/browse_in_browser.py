@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from typing import Any
@@ -155,7 +156,7 @@ def open_chromium(program: str, folder: pathlib.Path, url: str) -> Iterator[Tab]
 def serve(folder: pathlib.Path) -> Iterator[tuple[str, subprocess.Popen]]:
     """Starts `image-pipeline browse` as a person does; gives the address it prints."""
     options = [f"view.{name}={value}" for name, value in _VIEW.items()]
-    options += [f"feeding.augment={json.dumps(_STEPS)}"]
+    options += [f"feeding.augment={json.dumps(_STEPS)}", "feeding.batch_size=32"]
     flags = [flag for option in options for flag in ("--set", option)]
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
     code += "from image_pipeline.cli import main; main()"
@@ -267,6 +268,42 @@ def check_record(tab: Tab, folder: pathlib.Path, shots: pathlib.Path) -> Iterato
     yield "Escape closes, and leaves the focus there", tab.wait(focused).startswith("ant/015.png")
 
 
+def check_links(tab: Tab, folder: pathlib.Path, url: str) -> Iterator[tuple[str, bool]]:
+    """Goes to addresses that open a record, a rejected file and a batch, and to bad ones."""
+    count = "document.getElementById('count')?.textContent"
+    path = "document.querySelector('dialog[open] h2')?.textContent"
+    for file in ("bee/007.png", f"bee/{_EVIL}"):
+        tab.call("Page.navigate", url=f"{url}?file={urllib.parse.quote(file)}")
+        yield f"a link opens {file}", tab.wait(f"{path} === {json.dumps(file)}")
+    asked = tab.evaluate("location.search")
+    yield f"the address names it: {asked}", re.search(r"[?&]record=150$", asked) is not None
+    tab.call("Page.navigate", url=f"{url}?epoch=1&step=2")
+    tab.wait(f"{count}?.startsWith('Epoch 1, step 2: ')")
+    names = "[...document.querySelectorAll('#grid .name')].map((each) => each.textContent)"
+    key, options = "image/filename", {"first_epoch": 1, "first_step": 2, "epochs": 1}
+    fed = input_fn(
+        str(folder / "data"),
+        "train",
+        view=_VIEW,
+        augment=_STEPS,
+        columns=(key,),
+        batch_size=32,
+        **options,
+    )
+    inputs, _ = next(iter(fed))
+    expected = [name.decode() for name in inputs[key].numpy()]
+    yield "a batch in its order", tab.evaluate(names) == expected
+    tab.press("p")
+    yield "p goes a step back", tab.wait(f"{count}.startsWith('Epoch 1, step 1: ')")
+    for link, said in {
+        "file=gone.png": "no record or rejected file of the data set is called 'gone.png'",
+        "record=9999": "numbers are from 0 to 151, got 9999.",
+    }.items():
+        tab.call("Page.navigate", url=f"{url}?{link}")
+        trouble = "document.getElementById('trouble')?.textContent"
+        yield f"{link} is answered: {said}", tab.wait(f"{trouble}?.startsWith({json.dumps(said)})")
+
+
 def read_views(folder: pathlib.Path, path: str) -> dict[str, np.ndarray]:
     """What `input_fn` gives of a record, by the titles that the page has."""
     found = {}
@@ -308,6 +345,7 @@ def main() -> None:
         with serve(folder) as (url, process):
             with open_chromium(asked.chromium, folder / "profile", url) as tab:
                 checks = list(report(check(tab, folder, shots)))
+                checks += report(check_links(tab, folder, url))
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=_PATIENCE_S)
         said = re.search(r"1 path marked in marks.txt", out) is not None
