@@ -125,10 +125,10 @@ class Views:
         splits = self.catalogue.manifest.splits
         if "train" not in splits:
             raise UserError(f"the data set must have the split train, but has {', '.join(splits)}.")
-        if self.graph_dir is not None and (others := len(read_graph(self.graph_dir).manifests) - 1):
+        if self.graph_dir is not None and len(read_graph(self.graph_dir).manifests) > 1:
             raise UserError(
-                f"training's batches also have records of {others} data sets more, of which the "
-                "transform graph was made, too; give one of the data sets alone, with --config."
+                "the transform graph was made of several data sets, so training's batches have "
+                "records of all of them; give one of the data sets by itself, with --config."
             )
         root = self.catalogue.data_dir
         shards = [files.join(root, shard.file) for shard in splits["train"].shards]

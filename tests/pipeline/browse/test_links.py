@@ -13,6 +13,7 @@ from image_pipeline import input_fn
 from image_pipeline.browse.catalogue import Query
 from image_pipeline.browse.server import App
 from image_pipeline.components.dataset.manifest import read_manifest
+from image_pipeline.components.feeding.analysis import read_graph
 from tests.drawings import write_folder
 from tests.ingest_runs import ingest
 from tests.pipeline.browse.browsed import VIEW
@@ -147,6 +148,18 @@ def test_batches_without_a_number_or_a_train_split_are_refused(browsed, tmp_path
     status, told = asking(other)("search?epoch=0&step=0")
     said = "the data set must have the split train, but has eval."
     assert (status, told["error"]) == (422, said)
+
+
+def test_a_graph_changes_no_picture_but_one_of_more_data_sets_has_other_batches(
+    browsed, graph_dir, tmp_path, monkeypatch
+):
+    plain = asking(browsed.open(tmp_path, *VIEW, f"feeding.augment={STEPS}", seed=3))
+    ask = asking(browsed.open(tmp_path, f"feeding.augment={STEPS}", graph=graph_dir, seed=3))
+    assert ask("batch/1/0/4.picture") == plain("batch/1/0/4.picture")
+    two = read_graph(graph_dir).model_copy(update={"manifests": ["one", "two"]})
+    monkeypatch.setattr("image_pipeline.browse.views.read_graph", lambda folder: two)
+    status, told = ask("search?epoch=2&step=0")
+    assert status == 422 and told["error"].startswith("the transform graph was made of several")
 
 
 def test_a_damaged_record_of_a_batch_is_named(browsed, tmp_path):
