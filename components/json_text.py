@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import pydantic
+
 from image_pipeline.components.messages import show
 
 CHECKSUM = "content_sha256"  # Of the other keys of a file that has one, see `seal`.
@@ -74,7 +76,8 @@ def to_json(value: Any, **options: Any) -> str:
     Python would write `NaN` and `Infinity`, which other JSON readers reject.
 
     Args:
-      value: what `json.dumps` takes, and dataclasses, which become objects of their fields.
+      value: what `json.dumps` takes, and dataclasses and models, which become objects of their
+        fields.
     """
     return json.dumps(_without_non_finite(value), allow_nan=False, **options)
 
@@ -100,7 +103,9 @@ def _parse_float(digits: str) -> float:
 def _without_non_finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if dataclasses.is_dataclass(value):
+    if isinstance(value, pydantic.BaseModel):
+        value = dict(value)
+    elif dataclasses.is_dataclass(value):
         value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         return {_without_non_finite(key): _without_non_finite(each) for key, each in value.items()}

@@ -463,16 +463,20 @@ def read_score(run_dir: str) -> float:
     Raises:
       UserError: if the folder has no whole run, or nothing could be measured.
     """
+    from image_pipeline.components.evaluation.facts import read_evaluation
     from image_pipeline.run_folder import RunFolder
 
-    summary = RunFolder(run_dir).read_summary() or {}
-    score = summary.get("evaluation", {}).get("score")
-    if score is None:
+    folder = RunFolder(run_dir)
+    evaluation_dir = ((folder.read_summary() or {}).get("paths") or {}).get("evaluation")
+    if evaluation_dir is None:
         raise UserError(
-            f"{run_dir!r} must have a summary.json with evaluation.score, which a whole run "
+            f"{run_dir!r} must have a summary.json that names an evaluation, which a whole run "
             "writes at its end; run it to there."
         )
-    return float(score)
+    score = read_evaluation(folder.relocate(evaluation_dir)).score.value
+    if score is None:
+        raise UserError(f"no record of {run_dir!r} could be measured: none has a known class.")
+    return score
 
 
 def _default_mode(split: str) -> str:

@@ -8,7 +8,6 @@ import pydantic
 
 from image_pipeline.components import contract, files
 from image_pipeline.components.dataset.paths import MANIFEST
-from image_pipeline.components.evaluation.forms import Evaluation
 from image_pipeline.components.json_files import read_json
 from image_pipeline.components.tasks.signatures import MODEL_FILE
 
@@ -32,7 +31,6 @@ class _Summary(pydantic.BaseModel, extra="allow"):
 
     paths: dict[str, str | None] = pydantic.Field(default_factory=dict)
     statistics: _Statistics = pydantic.Field(default_factory=_Statistics)
-    evaluation: Evaluation | None = None
     blessed: bool | None = None
 
 
@@ -70,15 +68,6 @@ class RunFolder:
     def summary_path(self) -> str:
         """The summary of a whole run, as JSON."""
         return files.join(self.path, "summary.json")
-
-    def score_path(self, evaluation_dir: str) -> str:
-        """The one figure that a model was judged by, beside the output folders of TFX's Evaluator.
-
-        Args:
-          evaluation_dir: the Evaluator's output.
-        """
-        number = evaluation_dir.rstrip("/").rpartition("/")[2]
-        return files.join(self.path, "scores", f"{number}.json")
 
     def list_data_sets(self) -> list[str]:
         """The folders of all complete data sets, in the order in which they were made."""

@@ -15,9 +15,8 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.tasks.signatures import LIKELY
 
-FIGURES, ANSWERS = "figures.json", "answers.parquet"
-MISLABELLED, OUTLIERS = "mislabelled.csv", "outliers.csv"
-"""The files beside TFMA's."""
+ANSWERS = "answers.parquet"
+"""The file beside TFMA's."""
 LEAST_PROBABILITY = 1e-7  # as Keras's cross entropy has it
 
 ID, NAME = "record_id", "filename"
@@ -26,9 +25,10 @@ LABEL, PREDICTION = "label", "prediction"
 PROBABILITY, LABEL_PROBABILITY = "probability", "label_probability"
 # Whether the earlier model is right; null if there is none.
 BASELINE_RIGHT = "baseline_right"
-# Of tags: the ids of the true ones and of those answered, and the mean cross entropy. Of values:
-# what is true, and what is answered.
+# Of tags: the ids of the true ones and of those answered, each with its probability, and the mean
+# cross entropy. Of values: what is true, and what is answered.
 TAGS, ANSWERED, LOSS = "tags", "answered", "loss"
+TAG_PROBABILITIES, ANSWERED_PROBABILITIES = "tag_probabilities", "answered_probabilities"
 VALUE = "value"
 # The earlier model's: of tags, how many right ones, answered and true ones it has (it may know
 # others); of values, its answer. Null if there is none.
@@ -43,6 +43,10 @@ _OF_TASK = {
     ],
     "tagging": [
         *(pa.field(TAGS, pa.list_(pa.int32())), pa.field(ANSWERED, pa.list_(pa.int32()))),
+        *(
+            pa.field(name, pa.list_(pa.float32()))
+            for name in (TAG_PROBABILITIES, ANSWERED_PROBABILITIES)
+        ),
         *(pa.field(LOSS, pa.float32()), pa.field(BASELINE_COUNTS, pa.list_(pa.int32()))),
     ],
     "regression": [
@@ -132,9 +136,12 @@ def describe_tags(is_true: np.ndarray, probabilities: np.ndarray) -> dict[str, A
     """What is kept of an image's tags, bool [tags], and their probabilities, float [tags]."""
     of_truth = np.where(is_true, probabilities, 1 - probabilities)
     loss = -np.log(np.maximum(of_truth.astype(np.float64), LEAST_PROBABILITY)).mean()
+    is_answered = probabilities > LIKELY
     return {
         TAGS: np.flatnonzero(is_true).tolist(),
-        ANSWERED: np.flatnonzero(probabilities > LIKELY).tolist(),
+        TAG_PROBABILITIES: probabilities[is_true].tolist(),
+        ANSWERED: np.flatnonzero(is_answered).tolist(),
+        ANSWERED_PROBABILITIES: probabilities[is_answered].tolist(),
         LOSS: float(loss),
     }
 

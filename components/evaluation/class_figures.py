@@ -23,13 +23,14 @@ from image_pipeline.components.evaluation.calibration import (
     describe_bins,
     find_chance,
 )
+from image_pipeline.components.evaluation.facts import Mistake
 from image_pipeline.components.evaluation.intervals import (
-    Estimate,
     estimate_by_drawing,
     estimate_f1,
     estimate_share,
     reflect,
 )
+from image_pipeline.components.evaluation.metrics import Estimate
 from image_pipeline.components.evaluation.paired import compare_answers
 
 ACCURACY, MACRO_F1, LOSS = "accuracy", "macro F1", "loss"
@@ -46,10 +47,9 @@ def describe_answers(answers: pa.Table, names: Sequence[str]) -> dict[str, Any]:
       names: the classes', in the order of their ids.
 
     Returns:
-      Beside what all tasks have: the classes' `names`; `confusions`, [label, prediction, records]
-      of each wrong pair of ids, most frequent first, `MOST_CONFUSED` at most; `matrix`, records by
-      label and prediction, of not more classes than that; `calibration`, see `describe_bins`; and,
-      if an earlier model was asked, `compared`, see `compare_answers`.
+      `answers` as `facts.ClassAnswers`: of `MOST_CONFUSED` pairs of ids at most, with the matrix of
+      not more classes than that; and, if an earlier model was asked, `compared`, see
+      `compare_answers`.
     """
     labels, predicted = _read(answers, LABEL), _read(answers, PREDICTION)
     is_right = labels == predicted
@@ -59,14 +59,16 @@ def describe_answers(answers: pa.Table, names: Sequence[str]) -> dict[str, Any]:
         compared = {"compared": compare_answers(is_right, _read(answers, BASELINE_RIGHT))}
     further = _estimate(answers, labels, predicted, len(names))
     return {
-        "overall": {ACCURACY: estimate_share(int(is_right.sum()), len(labels)), **further},
+        "metrics": {ACCURACY: estimate_share(int(is_right.sum()), len(labels)), **further},
         "constant": find_constant(labels, names),
         "classes": _list_classes(counts, names),
-        "confusions": _list_confusions(counts),
-        "names": list(names),
-        "matrix": counts.toarray().tolist() if len(names) <= MOST_CONFUSED else None,
-        "calibration": describe_bins(_read(answers, PROBABILITY), is_right),
-        "worst": _list_worst(answers, names),
+        "answers": {
+            "names": list(names),
+            "matrix": counts.toarray().tolist() if len(names) <= MOST_CONFUSED else None,
+            "confusions": _list_confusions(counts),
+            "calibration": describe_bins(_read(answers, PROBABILITY), is_right),
+            "worst": _list_worst(answers, names),
+        },
         **compared,
     }
 
@@ -76,7 +78,7 @@ def describe_slice(answers: pa.Table) -> dict[str, Any]:
     labels = _read(answers, LABEL)
     right = int((labels == _read(answers, PREDICTION)).sum())
     most = np.bincount(labels).max()
-    return {ACCURACY: estimate_share(right, len(labels)), "constant": float(most / len(labels))}
+    return {"figure": estimate_share(right, len(labels)), "constant": float(most / len(labels))}
 
 
 def count_pairs(labels: np.ndarray, predicted: np.ndarray, classes: int) -> sparse.csr_array:
@@ -132,6 +134,7 @@ def _list_classes(counts: sparse.csr_array, names: Sequence[str]) -> list[dict[s
     return [
         {
             **{"name": names[id_], "records": true[id_]},
+            "mistake": _find_mistake(counts[[id_]].toarray()[0], id_, names),
             "precision": estimate_share(right[id_], predicted[id_]),
             "recall": estimate_share(right[id_], true[id_]),
             "F1": estimate_f1(right[id_], true[id_] + predicted[id_] - 2 * right[id_]),
@@ -139,6 +142,15 @@ def _list_classes(counts: sparse.csr_array, names: Sequence[str]) -> list[dict[s
         for id_ in sorted(range(len(names)), key=lambda id_: names[id_])
         if true[id_] or predicted[id_]
     ]
+
+
+def _find_mistake(answered: np.ndarray, id_: int, names: Sequence[str]) -> Mistake | None:
+    """What most of a class's wrong records are taken for, by the predictions: int64 [classes]."""
+    wrong = np.where(np.arange(len(answered)) == id_, 0, answered)
+    if not wrong.any():
+        return None
+    most = int(wrong.argmax())
+    return Mistake(taken_for=names[most], share=float(wrong[most] / answered.sum()))
 
 
 def _list_confusions(counts: sparse.csr_array) -> list[list[int]]:

@@ -15,6 +15,7 @@ from tfx.types import (
 )
 from tfx.utils import path_utils
 
+from image_pipeline.components import files
 from image_pipeline.components.beam import tfx_components
 from image_pipeline.components.code_version import code_version
 from image_pipeline.components.evaluation.collecting import collect
@@ -35,11 +36,13 @@ class EvaluatorExecutor(tfx_components.EvaluatorExecutor):
         wanted = plan_collection(evaluation_dir, exec_properties["task"], options, data_dirs)
         with contextlib.nullcontext() if wanted is None else collect(wanted):
             super().Do(input_dict, output_dict, exec_properties)
-        if wanted is not None:
-            model_dir = path_utils.serving_model_path(
-                artifact_utils.get_single_uri(input_dict["model"])
-            )
-            write_findings(evaluation_dir, wanted, model_dir, options, data_dirs)
+        model_dir = path_utils.serving_model_path(
+            artifact_utils.get_single_uri(input_dict["model"])
+        )
+        blessing_dir = artifact_utils.get_single_uri(output_dict["blessing"])
+        blessed = files.exists(files.join(blessing_dir, "BLESSED"))
+        task = exec_properties["task"]
+        write_findings(evaluation_dir, task, wanted, model_dir, options, data_dirs, blessed)
 
 
 class EvaluatorSpec(component_spec.ComponentSpec):

@@ -37,14 +37,11 @@ def describe_model(
       slices: the features of records by which figures are sliced.
 
     Returns:
-      `records`; `overall`: each figure, an `Estimate`; `constant`: how good an answer would be that
-      is always the same (`answer` and `value`); `classes`, a row for each class or tag; `worst`,
-      the records that the model is furthest from; `slices`: for each feature, a row for each of its
-      values. What else there is depends on the task.
+      Parts of `facts.Evaluation`: `metrics` and, of at least one record, `constant`, `compared`,
+      `answers` and `classes`, with precision, recall and F1 of each class or tag; `slices`.
     """
-    found = _OF_TASK[task](answers, names) if len(answers) else {"overall": {}, "classes": []}
+    found = _OF_TASK[task](answers, names) if len(answers) else {"metrics": {}, "classes": []}
     return {
-        **{"task": task, "records": len(answers)},
         **found,
         "slices": {name: list_slices(answers, name, _OF_SLICE[task]) for name in slices},
     }

@@ -1,7 +1,9 @@
-"""The files that evaluation writes beside TFMA's: figures, answers, and labels to look at."""
+"""The files that evaluation writes beside TFMA's: facts, answers, and labels to look at."""
 
+import collections
 import io
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,18 +20,28 @@ from image_pipeline.components.dataset.paths import parse_split
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.evaluation.answers import (
     ANSWERS,
-    FIGURES,
-    MISLABELLED,
-    OUTLIERS,
     AnswerTable,
     join_tables,
 )
 from image_pipeline.components.evaluation.collecting import Collection
 from image_pipeline.components.evaluation.embedding import choose_rows, embed_rows, fold_keys
+from image_pipeline.components.evaluation.facts import (
+    COLUMNS,
+    MISLABELLED,
+    OUTLIER_COLUMNS,
+    OUTLIERS,
+    ClassFacts,
+    Evaluation,
+    Mislabelled,
+    Outliers,
+    write_evaluation,
+)
 from image_pipeline.components.evaluation.figures import MEASURED, describe_model
+from image_pipeline.components.evaluation.measured import Measured, read_measured
+from image_pipeline.components.evaluation.metrics import Estimate
 from image_pipeline.components.evaluation.mislabelled import Doubts, find_suspects, reduce
 from image_pipeline.components.evaluation.outliers import find_outliers
-from image_pipeline.components.json_text import to_sealed_json
+from image_pipeline.components.labels.kinds import MASKS, find_kind
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.components.tasks.signatures import (
     CLASSES,
@@ -40,11 +52,8 @@ from image_pipeline.components.tasks.signatures import (
 )
 from image_pipeline.components.trees import fetch_tree
 
-COLUMNS = ("filename", "split", "label", "likelier", "score", "likelier_score", "record_id")
-"""Of `MISLABELLED`: a row for each record whose label is in doubt, the likeliest first."""
-OUTLIER_COLUMNS = ("filename", "split", "label", "times", "record_id")
-"""Of `OUTLIERS`: a row for each record that is unlike all others, the farthest first."""
 _PARTS = "answers"
+_CLASSES = "classification"
 
 
 def check_slices(task: str, names: Sequence[str], further: Sequence[record.Column]) -> None:
@@ -104,30 +113,128 @@ def find_slices(
 
 def write_findings(
     evaluation_dir: str,
-    collected: Collection,
+    task: str,
+    collected: Collection | None,
     model_dir: str,
     options: EvaluationOptions,
     data_dirs: Sequence[str],
+    blessed: bool,
 ) -> None:
-    """Makes the figures of the answers that were kept; looks for wrong labels and for outliers.
+    """Puts together what TFMA measured and what records' answers say; looks for wrong labels.
 
     Args:
       evaluation_dir: where TFMA wrote its files.
-      collected: what answers were kept, and where.
+      task: the name of what the model learned.
+      collected: what answers were kept, and where; None of masks and boxes.
       model_dir: the exported model.
       options: how figures are sliced, and among how many records wrong labels are looked for.
       data_dirs: the data sets' folders.
+      blessed: whether the model is good enough.
     """
-    answers = _join_parts(evaluation_dir, collected)
-    model, task = tf.saved_model.load(fetch_tree(model_dir)), collected.table.task
-    names = read_names(model)
-    figures = describe_model(task, answers, names, options.slices)
-    if task == "classification" and options.mislabelled_records:
-        figures |= look_at_records(
-            evaluation_dir, model, names, options.mislabelled_records, data_dirs
+    own: dict[str, Any] = {"metrics": {}, "classes": []}
+    if collected is None:
+        names, counts = _count_labels(data_dirs)
+    else:
+        answers = _join_parts(evaluation_dir, collected)
+        model = tf.saved_model.load(fetch_tree(model_dir))
+        names = read_names(model)
+        own = describe_model(task, answers, names, options.slices)
+        if task == _CLASSES and (most := options.mislabelled_records):
+            own |= look_at_records(evaluation_dir, model, names, most, data_dirs)
+        counts = {row["name"]: row["records"] for row in own["classes"]}
+    measured = read_measured(evaluation_dir, None if task == _CLASSES else names)
+    write_evaluation(evaluation_dir, join_facts(task, measured, own, counts, blessed))
+
+
+def join_facts(
+    task: str, measured: Measured, own: Mapping[str, Any], counts: Mapping[str, int], blessed: bool
+) -> Evaluation:
+    """TFMA's figures, and what else records' answers say.
+
+    Args:
+      task: the name of what the model learned.
+      measured: what TFMA has.
+      own: as `describe_model` and `look_at_records` make it; its intervals are taken where TFMA
+        estimated none.
+      counts: how many records, pixels or boxes each class has in the eval split.
+      blessed: whether the model is good enough.
+    """
+    overall = dict(measured.overall)
+    records = overall.pop("records", None)
+    further = dict(own["metrics"])
+    if own.get("compared") and "accuracy gained" in overall:
+        further["accuracy gained"] = own["compared"]["gained"]
+    each, scores = measured.metric.of_class, {row["name"]: row for row in own["classes"]}
+    classes, ranks = [], {}
+    for name, figures in measured.classes.items():
+        if (figure := figures.get(each)) is None:
+            continue
+        row = scores.get(name, {})
+        # Of the records of a class, recall is the accuracy.
+        estimated = row.get("recall" if task == _CLASSES else each)
+        lowest = figure.value if figure.low is None else figure.low
+        ranks[name] = lowest, figure.value, name
+        classes.append(
+            ClassFacts(
+                name=name,
+                records=counts.get(name, 0),
+                figure=_add_interval(figure, estimated),
+                precision=row.get("precision"),
+                recall=row.get("recall"),
+                F1=row.get("F1"),
+                mistake=row.get("mistake") or measured.mistakes.get(name),
+            )
         )
-    content = to_sealed_json(figures).encode() + b"\n"
-    files.write_file(files.join(evaluation_dir, FIGURES), content)
+    of_classes = (figures[each] for figures in measured.classes.values() if each in figures)
+    method = None
+    if any(figure.interval for figure in [*overall.values(), *of_classes]):
+        method = "jackknife"
+    elif any(figure.interval for figure in further.values()):
+        method = "Wilson" if task == _CLASSES else "bootstrap"
+    return Evaluation(
+        task=task,
+        measure=measured.metric.words,
+        records=0 if records is None else round(records.value or 0),
+        blessed=blessed,
+        bound=measured.bound,
+        failures=measured.failures,
+        metrics={name: _add_interval(figure, further.get(name)) for name, figure in overall.items()}
+        | {
+            name: figure
+            for name, figure in further.items()
+            if name not in overall and _is_number(figure)
+        },
+        method=method,
+        classes=sorted(classes, key=lambda row: ranks[row.name]),
+        constant=own.get("constant"),
+        compared=own.get("compared"),
+        slices=own.get("slices", {}),
+        mislabelled=own.get("mislabelled"),
+        outliers=own.get("outliers"),
+        answers=own.get("answers"),
+    )
+
+
+def _add_interval(figure: Estimate, own: Estimate | None) -> Estimate:
+    if figure.interval or own is None or not _is_number(own):
+        return figure
+    return Estimate(figure.value, own.low, own.high)
+
+
+def _is_number(figure: Estimate) -> bool:
+    return figure.value is not None and math.isfinite(figure.value)
+
+
+def _count_labels(data_dirs: Sequence[str]) -> tuple[list[str], dict[str, int]]:
+    """The classes of masks or boxes, and how many pixels or boxes each has in the eval splits."""
+    manifests = [read_manifest(folder) for folder in data_dirs]
+    kind = find_kind(manifests[0].columns)
+    names, counts = list(kind.class_names(manifests[0])), collections.Counter[str]()
+    for manifest in manifests:
+        counts.update(kind.counts(manifest, [name for name in manifest.splits if name == "eval"]))
+    if kind is MASKS:
+        return names, {name: counts[str(number)] for number, name in enumerate(names)}
+    return names, dict(counts)
 
 
 def read_names(model: Any) -> list[str]:
@@ -147,9 +254,8 @@ def look_at_records(
     """Writes `MISLABELLED` and `OUTLIERS`, of records of all splits, by what the model sees.
 
     Returns:
-      `mislabelled`: how many records were `judged`, `of` how many, how many labels are `suspected`,
-      and `agreed`, see `Doubts`; `outliers`: how many records were `judged`, `of` how many, and how
-      many were `found`. Both are None if the records have no index, by which they would be read.
+      `mislabelled` and `outliers`, how many there are of how many; both are None if the records
+      have no index, by which they would be read.
     """
     index = find_index(_list_shards(data_dirs), in_stores=True)
     if index is None:
@@ -168,11 +274,12 @@ def look_at_records(
         )
     ]
     write_csv(files.join(evaluation_dir, OUTLIERS), OUTLIER_COLUMNS, table)
-    of = {"of": len(index)}
-    told = {"judged": doubts.judged, "agreed": doubts.agreed, **of}
+    total, suspected = len(index), len(doubts.suspects)
     return {
-        "mislabelled": {**told, "suspected": len(doubts.suspects)},
-        "outliers": {"judged": len(rows), **of, "found": len(found)},
+        "mislabelled": Mislabelled(
+            judged=doubts.judged, of=total, agreed=doubts.agreed, suspected=suspected
+        ),
+        "outliers": Outliers(judged=len(rows), of=total, found=len(found)),
     }
 
 

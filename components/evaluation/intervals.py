@@ -1,29 +1,16 @@
 """How sure a figure is: 95 % intervals of shares, and of whatever else records say together."""
 
-import dataclasses
 from collections.abc import Callable, Mapping
 
 import numpy as np
 from scipy import stats
 
+from image_pipeline.components.evaluation.metrics import Estimate
+
 LEVEL = 0.95
 _LEAST_TIMES, _MOST_TIMES = 200, 1000
 # So many draws in all: a second or two for any number of records.
 _MOST_DRAWS = 10**8
-
-
-@dataclasses.dataclass(frozen=True)
-class Estimate:
-    """A figure, and the ends of its interval; None where nothing is known of them."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """Both ends."""
-        return None if self.low is None or self.high is None else (self.low, self.high)
 
 
 def wilson_interval(right: int, total: int) -> tuple[float, float]:
@@ -105,11 +92,12 @@ def reflect(estimate: Estimate, by_chance: float = 0.0) -> Estimate:
       by_chance: what is measured is seldom greater than this if there is no distance at all; the
         interval of a figure that is not begins at 0.
     """
-    if estimate.interval is None:
+    value = estimate.value
+    if estimate.interval is None or value is None:
         return estimate
-    low, high = (2 * estimate.value - end for end in reversed(estimate.interval))
-    low = 0.0 if estimate.value <= by_chance else max(0.0, min(low, estimate.value))
-    return Estimate(estimate.value, low, max(high, estimate.value))
+    low, high = (2 * value - end for end in reversed(estimate.interval))
+    low = 0.0 if value <= by_chance else max(0.0, min(low, value))
+    return Estimate(value, low, max(high, value))
 
 
 def _find_ends(drawn: np.ndarray) -> tuple[float, float] | tuple[None, None]:

@@ -9,18 +9,20 @@ from scipy import sparse
 
 from image_pipeline.components.evaluation.answers import (
     ANSWERED,
+    ANSWERED_PROBABILITIES,
     BASELINE_COUNTS,
     ID,
     LOSS,
     NAME,
+    TAG_PROBABILITIES,
     TAGS,
 )
 from image_pipeline.components.evaluation.intervals import (
-    Estimate,
     estimate_by_drawing,
     estimate_f1,
     estimate_share,
 )
+from image_pipeline.components.evaluation.metrics import Estimate
 
 F1, PRECISION, RECALL, MEAN_F1 = "F1", "precision", "recall", "mean F1"
 GAINED = f"{F1} gained"  # over the earlier model
@@ -36,10 +38,13 @@ def describe_answers(answers: pa.Table, names: Sequence[str]) -> dict[str, Any]:
     true, answered = (_mark(answers, column, len(names)) for column in (TAGS, ANSWERED))
     counts = _count(true, answered, np.ones(len(answers), np.int64))
     return {
-        "overall": _estimate(true, answered) | _compare(answers, true, answered),
+        "metrics": _estimate(true, answered) | _compare(answers, true, answered),
         "constant": find_constant(counts[2], len(answers), names),
         "classes": _list_tags(counts, names),
-        "worst": _list_worst(answers, names),
+        "answers": {
+            "right": int((abs(true - answered).sum(axis=1) == 0).sum()),
+            "worst": _list_worst(answers, names),
+        },
     }
 
 
@@ -47,7 +52,7 @@ def describe_slice(answers: pa.Table) -> dict[str, Any]:
     """F1 over some images and all tags."""
     most = max(_count_ids(answers[column]) for column in (TAGS, ANSWERED))
     tags = [_mark(answers, column, most) for column in (TAGS, ANSWERED)]
-    return {F1: _estimate(*tags)[F1]}
+    return {"figure": _estimate(*tags)[F1]}
 
 
 def find_constant(true: np.ndarray, images: int, names: Sequence[str]) -> dict[str, Any]:
@@ -140,10 +145,17 @@ def _count_ids(lists: pa.ChunkedArray) -> int:
 
 
 def _list_worst(answers: pa.Table, names: Sequence[str]) -> list[dict[str, Any]]:
+    """The images of the highest loss, highest first, see `facts.TagMiss`."""
     loss = answers[LOSS].combine_chunks().to_numpy()
-    rows = np.argsort(-loss, kind="stable")[:MOST_WORST]
-    return [
-        {ID: row[ID], NAME: row[NAME], LOSS: row[LOSS]}
-        | {column: [names[id_] for id_ in row[column]] for column in (TAGS, ANSWERED)}
-        for row in answers.take(rows).to_pylist()
-    ]
+    order = np.argsort(-loss, kind="stable")[:MOST_WORST]
+    found = []
+    for row in answers.take(order).to_pylist():
+        of_true = dict(zip(row[TAGS], row[TAG_PROBABILITIES], strict=True))
+        of_answered = dict(zip(row[ANSWERED], row[ANSWERED_PROBABILITIES], strict=True))
+        missed, wrong = (
+            {names[id_]: share for id_, share in some.items() if id_ not in others}
+            for some, others in ((of_true, of_answered), (of_answered, of_true))
+        )
+        found.append({name: row[name] for name in (ID, NAME, LOSS)})
+        found[-1] |= {"missed": missed, "wrong": wrong}
+    return found

@@ -13,7 +13,8 @@ from image_pipeline.components.evaluation.answers import (
     PREDICTION,
     VALUE,
 )
-from image_pipeline.components.evaluation.intervals import Estimate, estimate_by_drawing
+from image_pipeline.components.evaluation.intervals import estimate_by_drawing
+from image_pipeline.components.evaluation.metrics import Estimate
 
 SQUARED, ABSOLUTE = "mean squared error", "mean absolute error"
 GAINED = f"{SQUARED} gained"  # by this model over the earlier one: less than 0 is better
@@ -27,16 +28,16 @@ def describe_answers(answers: pa.Table, names: Sequence[str]) -> dict[str, Any]:
     rows = np.argsort(-np.abs(errors), kind="stable")[:MOST_WORST]
     worst = answers.select([ID, NAME, VALUE, PREDICTION]).take(rows).to_pylist()
     return {
-        "overall": _estimate(errors) | _compare(answers, errors),
+        "metrics": _estimate(errors) | _compare(answers, errors),
         "constant": {"answer": f"{values.mean():.5g}", "value": float(values.var())},
         "classes": [],
-        "worst": worst,
+        "answers": {"worst": worst},
     }
 
 
 def describe_slice(answers: pa.Table) -> dict[str, Any]:
     """The mean squared error of some images."""
-    return {SQUARED: _estimate(_find_errors(answers))[SQUARED]}
+    return {"figure": _estimate(_find_errors(answers))[SQUARED]}
 
 
 def _compare(answers: pa.Table, errors: np.ndarray) -> dict[str, Estimate]:

@@ -134,8 +134,8 @@ def _cross_validate(
     from image_pipeline.show.rows import print_rows
 
     with hold_lock(plan.output_dir), open_terminal(plan.folder.log_path) as console:
+        from image_pipeline.components.evaluation.metrics import METRICS
         from image_pipeline.run.folds import cross_validate, notice_rare
-        from image_pipeline.show.metrics import METRICS
         from image_pipeline.show.progress import ComponentProgress
 
         told = None if as_json or quiet else console
@@ -210,7 +210,6 @@ def _run_with_progress(
         print_rows([("look at", sentence) for sentence in noticed], console)
     with ComponentProgress(console) as progress:
         progress.start("importing TFX")
-        from image_pipeline.history.scores import keep_score
         from image_pipeline.run.local import run_locally
         from image_pipeline.show.summary import is_whole, summarize_run
 
@@ -221,7 +220,6 @@ def _run_with_progress(
         runs = run_locally(plan, start, progress.finish)
         check_lock()
         summary = summarize_run(runs, plan.folder.log_path)
-        keep_score(plan.folder, summary)
     if is_whole(summary):  # A part's would pass for a whole run's, and could replace one.
         with open(plan.folder.summary_path, "w", encoding="utf-8") as file:
             file.write(to_sealed_json(summary, indent=1))

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
+from image_pipeline.components.evaluation.facts import Evaluation
 from image_pipeline.report.histogram import Histogram
 from image_pipeline.report.pixels import Channel
-from image_pipeline.report.verdict import Verdict
 from image_pipeline.show.words import format_count, format_value
 
 # Lengths in the units of the view box, which are pixels at the usual width of a card.
@@ -94,25 +94,26 @@ def draw_curves(
     return _svg(Markup().join(lines) + ticks + bounds + named, described)
 
 
-def draw_verdict(verdict: Verdict) -> Markup:
-    """Draws a model's figure with its interval, from 0 on, and what it is held against."""
-    assert verdict.value is not None, "there is nothing to draw"
-    scale = _WIDTH / (verdict.most or 1)
+def draw_score(found: Evaluation) -> Markup:
+    """Draws a model's score with its interval, from 0 on, and what it is held against."""
+    value = found.score.value
+    assert value is not None, "there is nothing to draw"
+    low, high = found.score.interval or (value, value)
+    known = {"always": found.constant.value} if found.constant else {}
+    known |= {"bound": found.bound.threshold} if found.bound else {}
+    most = 1.0 if found.metric.is_share else max([0.0, high, value, *known.values()])
+    scale = _WIDTH / (most or 1)
     marks = [
-        Markup('<path class="{}" d="M{:.1f} 14V46"/>').format(
-            kind, min(fact[0], verdict.most) * scale
-        )
-        for kind, fact in (("always", verdict.always), ("bound", verdict.bound))
-        if fact is not None
+        Markup('<path class="{}" d="M{:.1f} 14V46"/>').format(kind, min(fact, most) * scale)
+        for kind, fact in known.items()
     ]
-    low, high = verdict.interval or (verdict.value, verdict.value)
     bar = Markup('<rect class="interval" x="{:.1f}" y="25" width="{:.1f}" height="10" rx="5"/>')
     bar = bar.format(low * scale, max((high - low) * scale, 1))
-    dot = Markup('<circle class="value" cx="{:.1f}" cy="30" r="6"/>').format(verdict.value * scale)
+    dot = Markup('<circle class="value" cx="{:.1f}" cy="30" r="6"/>').format(value * scale)
     line = Markup('<path class="base" d="M0 30H{}"/>').format(_WIDTH)
-    ends = _label(0, "start", "0", 60) + _label(_WIDTH, "end", format_value(verdict.most), 60)
+    ends = _label(0, "start", "0", 60) + _label(_WIDTH, "end", format_value(most), 60)
     box = Markup('<svg class="verdict" role="img" viewBox="0 0 {} 64" aria-label="{}">')
-    described = f"{verdict.measure} {verdict.value:.3f}, {low:.3f} to {high:.3f}"
+    described = f"{found.measure} {value:.3f}, {low:.3f} to {high:.3f}"
     content = line + bar + Markup().join(marks) + dot + ends
     return box.format(_WIDTH, described) + content + Markup("</svg>")
 

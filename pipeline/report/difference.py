@@ -7,6 +7,7 @@ from typing import Any
 from image_pipeline.components.dataset.manifest import hash_manifest
 from image_pipeline.components.errors import UserError
 from image_pipeline.named_folder import Source
+from image_pipeline.report.evaluation import find_evaluation
 from image_pipeline.run_config import dump_stored, read_config
 from image_pipeline.show.ingest_summary import summarize_manifest
 
@@ -66,6 +67,9 @@ def gather_facts(source: Source) -> Facts:
     summary = source.summary or {}
     counts = flatten(summarize_manifest(source.manifest))
     metrics = flatten({name: summary[name] for name in _METRICS if name in summary})
+    if (found := find_evaluation(source, {})) is not None:
+        metrics |= {f"evaluation.{name}": each.value for name, each in found.metrics.items()}
+        metrics |= {f"evaluation.classes.{each.name}": each.figure.value for each in found.classes}
     by_split = source.manifest.books.classes
     return {
         "counts": {name: value for name, value in counts.items() if value is not None},
@@ -76,7 +80,7 @@ def gather_facts(source: Source) -> Facts:
     }
 
 
-_METRICS = ("statistics", "training", "evaluation", "blessed")
+_METRICS = ("statistics", "training", "blessed")
 
 
 def flatten(values: Mapping[str, Any], joint: str = ".", prefix: str = "") -> dict[str, Any]:

@@ -99,7 +99,7 @@ def _notice_run(figures: dict[str, Any]) -> list[tuple[str, str]]:
     found = []
     if anomalies := sum(len(each.anomalies) for each in figures.get("anomalies") or []):
         found.append(("anomalies", f"Columns that do not fit the schema: {anomalies:,}."))
-    if (metrics := figures.get("metrics")) and not metrics.blessed:
+    if (evaluation := figures.get("evaluation")) and not evaluation.blessed:
         found.append(("verdict", "The model was not good enough to be pushed."))
     if (judged := figures.get("judged_labels")) and judged["suspected"] and not judged["is_weak"]:
         counts = f"{judged['suspected']:,} of {judged['judged']:,}"

@@ -2,9 +2,8 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
-from image_pipeline.components.evaluation import outliers
+from image_pipeline.components.evaluation import facts, outliers
 from image_pipeline.report.data_set import DataSet
 from image_pipeline.report.pixels import ImageFigures, stack_tiny
 
@@ -36,21 +35,18 @@ class Outliers:
     groups: list[tuple[str, list[Strange]]]
 
 
-def read_outliers(rows: Sequence[dict[str, Any]], told: dict[str, int], data: DataSet) -> Outliers:
+def list_outliers(folder: str, told: facts.Outliers, data: DataSet) -> Outliers:
     """What evaluation found, by what the model's last layer sees.
 
     Args:
-      rows: as `show.own_figures.read_outliers` reads them.
-      told: `outliers` of the evaluation's figures.
+      folder: the Evaluator's output.
+      told: how many were judged and found.
       data: the data set.
     """
-    known = data.find_ids(each["record_id"] for each in rows[:_MOST_SHOWN])
-    found = [
-        Strange(known[each["record_id"]], float(each["times"]))
-        for each in rows[:_MOST_SHOWN]
-        if each["record_id"] in known
-    ]
-    return Outliers("model", told["judged"], told["found"], _group(found, data))
+    rows = facts.read_outliers(folder)[:_MOST_SHOWN]
+    known = data.find_ids(each.record_id for each in rows)
+    found = [Strange(known[each.record_id], each.times) for each in rows if each.record_id in known]
+    return Outliers("model", told.judged, told.found, _group(found, data))
 
 
 def find_outliers(measured: Sequence[ImageFigures], data: DataSet) -> Outliers:

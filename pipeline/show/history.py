@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from image_pipeline.components import files
+from image_pipeline.components.evaluation.facts import FACTS, read_evaluation
 from image_pipeline.components.names import printable_text
 from image_pipeline.history.past_runs import PastRun, Step
 from image_pipeline.history.reasons import (
@@ -13,7 +15,6 @@ from image_pipeline.history.reasons import (
     join_reasons,
     list_changes,
 )
-from image_pipeline.history.scores import read_score
 from image_pipeline.run_folder import RunFolder
 
 _FROM = ("Trainer", "ImageTransform", "ImageExampleGen")
@@ -58,8 +59,7 @@ def _describe_model(folder: RunFolder, steps: Mapping[str, Step]) -> dict[str, A
     told: dict[str, Any] = {}
     if (evaluator := steps.get("Evaluator")) and evaluator.is_done:
         evaluations = evaluator.outputs.get("evaluation", ())
-        score = read_score(folder, evaluations[0].uri) if evaluations else None
-        told["score"] = None if score is None else dataclasses.asdict(score)
+        told["score"] = _read_score(folder.relocate(evaluations[0].uri)) if evaluations else None
         blessings = evaluator.outputs.get("blessing", ())
         told["blessed"] = any(each.noted.get("blessed") for each in blessings)
     if (pusher := steps.get("Pusher")) and pusher.is_done:
@@ -114,3 +114,11 @@ def _say_lineage(run: Mapping[str, Any]) -> str:
     made = {step["component"]: step["made_in_run"] for step in run["steps"]}
     known = [name for name in _FROM if made.get(name) is not None]
     return ", ".join(f"{name} of run {made[name]}" for name in known) if "Trainer" in known else ""
+
+
+def _read_score(evaluation_dir: str) -> dict[str, Any] | None:
+    """The figure that a model was judged by; None of runs of earlier versions, or if it is gone."""
+    if not files.exists(files.join(evaluation_dir, FACTS)):
+        return None
+    found = read_evaluation(evaluation_dir)
+    return {"measure": found.measure, **dataclasses.asdict(found.score)}

@@ -12,7 +12,7 @@ from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.names import printable_text
 from image_pipeline.show import plain_words, words
-from image_pipeline.show.evaluation_rows import say_compared
+from image_pipeline.show.evaluation import say_compared, say_mistake
 
 # The filters by which templates format values.
 _FILTERS = {
@@ -26,6 +26,7 @@ _FILTERS = {
     "measured": words.format_measured,
     "estimate": words.format_estimate,
     "compared": say_compared,
+    "mistake": say_mistake,
     "range": words.format_range,
     "breakable": words.make_breakable,
     "seconds": words.format_seconds,

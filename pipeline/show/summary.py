@@ -10,6 +10,7 @@ from rich.markup import escape
 from image_pipeline.components import files
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.evaluation.facts import Evaluation, read_evaluation
 from image_pipeline.components.feeding.analysis import read_content
 from image_pipeline.components.json_files import read_json
 from image_pipeline.components.training.history import (
@@ -21,16 +22,13 @@ from image_pipeline.components.training.history import (
 from image_pipeline.run.component_runs import ComponentRun
 from image_pipeline.run.resolvers import SPAN_RESOLVER
 from image_pipeline.run_folder import MODEL_RUN
-from image_pipeline.show.evaluated import read_evaluation
-from image_pipeline.show.evaluation_rows import evaluation_rows, find_interval
-from image_pipeline.show.ingest_summary import ingest_rows, summarize_data_set
-from image_pipeline.show.judgement import (
-    explain_doubt,
-    explain_refusal,
-    explain_worth,
-    read_bound,
-    read_failures,
+from image_pipeline.show.evaluation import (
+    evaluation_rows,
+    say_next,
+    say_refusal,
+    summarize_evaluation,
 )
+from image_pipeline.show.ingest_summary import ingest_rows, summarize_data_set
 from image_pipeline.show.random_steps import name_steps
 from image_pipeline.show.rows import (
     format_classes,
@@ -44,12 +42,6 @@ from image_pipeline.show.rows import (
 from image_pipeline.show.words import format_count
 
 # The places shown: each one's component and output.
-# After a model that was not good enough.
-_WAYS_OUT = (
-    "What may help: more epochs (training.epochs), more images, or weights of another model "
-    "(training.weights); the report shows where it is wrong."
-)
-
 _PATHS = {
     "examples": ("ImageExampleGen", "examples"),
     "statistics": ("StatisticsGen", "statistics"),
@@ -63,8 +55,6 @@ _PATHS = {
 
 # What `analysis.json` has of images with masks, boxes, tags or values.
 _OF_OTHERS = ("mask_classes", "mask_pixels", "box_classes", "box_counts", "label")
-# What models are judged by, where labels are no classes, by what they are.
-_MEASURES = {record.TAGS: "F1", record.VALUE: "mean squared error"}
 
 
 def summarize_run(runs: Sequence[ComponentRun], log_path: str) -> dict[str, Any]:
@@ -128,21 +118,9 @@ def _gather_results(outputs: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     if own := outputs.get("Trainer"):
         results |= _gather_training(own[MODEL_RUN])
     if own := outputs.get("Evaluator"):
-        bound = read_bound(own["evaluation"])
-        results["evaluation"] = _read_measures(own["evaluation"], results) | {"bound": bound}
-        results["blessed"] = _is_blessed(own)
-        if not results["blessed"]:
-            results["failures"] = read_failures(own["evaluation"])
+        found = read_evaluation(own["evaluation"])
+        results |= {"evaluation": summarize_evaluation(found), "blessed": found.blessed}
     return results
-
-
-def _read_measures(evaluation_dir: str, results: Mapping[str, Any]) -> dict[str, Any]:
-    if measure := _MEASURES.get(results.get("label", "")):
-        names = [each["name"] for each in results["classes"]]
-        return read_evaluation(evaluation_dir, names, measure)
-    if results.get("box_classes"):
-        return read_evaluation(evaluation_dir, results["box_classes"], "mAP50-95")
-    return read_evaluation(evaluation_dir, results.get("mask_classes"))
 
 
 def _gather_training(model_run: str) -> dict[str, Any]:
@@ -177,10 +155,6 @@ def _summarize_training(history: History) -> dict[str, Any]:
     }
 
 
-def _is_blessed(outputs: Mapping[str, str]) -> bool:
-    return files.exists(files.join(outputs["blessing"], "BLESSED"))
-
-
 def _list_spans(runs: Sequence[ComponentRun]) -> list[int]:
     """The spans that the model is made from; TFX's 0 if the images have none."""
     by_name = {run.name: run.spans for run in runs}
@@ -202,9 +176,12 @@ def print_summary(summary: dict[str, Any], console: Console) -> None:
     if profile := summary.get("profile"):
         print_profile(profile, console)
     if summary.get("blessed") is False:
-        line = explain_refusal(summary.get("failures", ()), summary["paths"].get("model"))
+        found = Evaluation.model_validate(summary["evaluation"])
+        line = say_refusal(found, summary["paths"].get("model"))
         console.print(escape(line), soft_wrap=True)
-        console.print(_WAYS_OUT, soft_wrap=True)
+        console.print(
+            escape(f"{say_next(found)}. The report shows where it is wrong."), soft_wrap=True
+        )
 
 
 def _span_rows(spans: Sequence[int]) -> list[tuple[str, str]]:
@@ -247,11 +224,6 @@ def _model_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if training := summary.get("training"):
         rows += _training_rows(training)
     if evaluation := summary.get("evaluation"):
-        rows += evaluation_rows(evaluation)
-        interval = find_interval(evaluation)
-        verdict = explain_doubt(evaluation.get("bound"), interval, summary["blessed"])
-        constant = (evaluation.get("constant") or {}).get("value")
-        measure = evaluation.get("measure", "accuracy")
-        worth = explain_worth(measure, interval, constant, summary["blessed"])
-        rows.append(("model", f"{worth.lower()}; {verdict}" if worth else verdict))
+        found = Evaluation.model_validate(evaluation)
+        rows += evaluation_rows(found, summary["paths"].get("evaluation"))
     return rows

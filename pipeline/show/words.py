@@ -2,13 +2,13 @@
 
 import collections
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from markupsafe import Markup, escape
 
+from image_pipeline.components.evaluation.metrics import Estimate, is_share
 from image_pipeline.components.names import printable_text
-from image_pipeline.show.metrics import is_share
 
 _THOUSAND = 1000
 
@@ -102,9 +102,8 @@ def format_measured(value: float, interval: tuple[float, float] | None) -> str:
     return f"{value:,.3f} ({interval[0]:,.3f} to {interval[1]:,.3f})"
 
 
-def format_estimate(estimate: Mapping[str, Any]) -> str:
-    """A figure with its interval, as evaluation's JSON has them; a dash for none."""
-    if estimate["value"] is None:
+def format_estimate(estimate: Estimate) -> str:
+    """A figure with its interval; a dash for none."""
+    if estimate.value is None:
         return "—"
-    ends = estimate["low"], estimate["high"]
-    return format_measured(estimate["value"], None if None in ends else ends)
+    return format_measured(estimate.value, estimate.interval)

@@ -113,35 +113,36 @@ def check_masks(truth, answers):
 
 def show_class(page, figures, summary):
     counts = {row["name"]: row["records"] for row in summary["classes"]}
-    assert set(counts) == {row["name"] for row in figures["metrics"]["classes"]}
+    assert set(counts) == {row["name"] for row in figures["evaluation"]["classes"]}
 
 
 def show_tags(page, figures, summary):
-    overall, misses = summary["evaluation"]["overall"], figures["misses"]
-    assert misses["records"] == misses["of"] == overall["records"]
-    assert f"it answers just the right tags for {misses['right']:,}." in page
-    off = [bool(each["missed"] or each["wrong"]) for each in misses["worst"]]
-    assert off.count(True) <= misses["records"] - misses["right"]
-    f1 = overall["F1"]
+    found = figures["evaluation"]
+    right, records = found["answers"]["right"], found["records"]
+    assert f"It answers just the right tags for {right:,} of {records:,} eval record" in page
+    off = [bool(each["missed"] or each["wrong"]) for each in found["answers"]["worst"]]
+    assert off.count(True) == records - right
+    f1 = found["metrics"]["F1"]["value"]
     # Where every answer is right there is no range to speak of.
     assert ("<p>F1 1 on" if f1 == 1 else f"<p>F1 {f1:,.3f} (") in page
-    assert (f1 == 1) == (figures["metrics"]["interval"] is None) and "<h4>By tag, " in page
+    assert (f1 == 1) == (found["metrics"]["F1"]["low"] is None) and "<h4>By tag, " in page
     images = {row["name"]: row["counts"][1] for row in figures["tags"]["table"]["rows"]}
-    assert {row["name"]: row["records"] for row in figures["metrics"]["classes"]} == images
+    assert {row["name"]: row["records"] for row in found["classes"]} == images
 
 
 def show_value(page, figures, summary):
-    worst = figures["misses"]["worst"]
-    assert [each["error"] for each in worst] == sorted((e["error"] for e in worst), reverse=True)
+    worst = figures["worst"]
+    errors = [abs(each["value"] - each["prediction"]) for each in worst]
+    assert errors == sorted(errors, reverse=True)
     assert {each["value"] % 0.5 for each in worst} == {0.25}  # As the table has them.
     value, prediction = (f"{worst[0][key]:,.5g}" for key in ("value", "prediction"))
     assert f"<b>{value}</b><span>predicted {prediction}</span>" in page
     assert "<p>Mean squared error" in page and "By class" not in page
-    assert summary["evaluation"]["overall"]["mean absolute error"] < 0.4
+    assert summary["evaluation"]["metrics"]["mean absolute error"]["value"] < 0.4
 
 
 def show_boxes(page, figures, summary):
-    assert "mAP50-95" in page and summary["evaluation"]["overall"]["mAP50"] > 0.7
+    assert "mAP50-95" in page and summary["evaluation"]["metrics"]["mAP50"]["value"] > 0.7
 
 
 def show_masks(page, figures, summary):
@@ -262,17 +263,18 @@ def done(name, tmp_path_factory):
 
 def test_a_model_is_judged_by_its_measure_and_pushed(name, done):
     run, summary = RUNS[name], done[1]
-    evaluation, overall = summary["evaluation"], summary["evaluation"]["overall"]
+    evaluation = summary["evaluation"]
+    classes = {each["name"]: each["figure"]["value"] for each in evaluation["classes"]}
     assert summary["blessed"] is True and summary.get("label") == run.label
     assert evaluation["measure"] == run.measure
-    assert set(evaluation["classes"]) == set(run.classes)
+    assert set(classes) == set(run.classes)
     images_have = run.classes if run.measure in ("accuracy", "F1") else ()
     assert {each["name"] for each in summary["classes"]} == set(images_have)
     (bound, limit), *_ = [(k, v) for k, v in run.options.items() if k.startswith("evaluation.m")]
-    measured = overall[run.measure]
+    measured = evaluation["metrics"][run.measure]["value"]
     assert measured <= limit if "max" in bound else measured >= limit
     if run.measure.startswith("m") and run.classes:  # A mean over the classes.
-        assert measured == pytest.approx(np.mean(list(evaluation["classes"].values())), abs=1e-9)
+        assert measured == pytest.approx(np.mean(list(classes.values())), abs=1e-9)
 
 
 def test_the_pushed_model_answers_the_truth_and_that_a_text_is_no_image(name, done):

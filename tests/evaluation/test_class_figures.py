@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 
 from image_pipeline.components.evaluation.class_figures import describe_answers, describe_slice
-from image_pipeline.components.evaluation.intervals import Estimate, estimate_share
+from image_pipeline.components.evaluation.facts import Mistake
+from image_pipeline.components.evaluation.intervals import estimate_share
+from image_pipeline.components.evaluation.metrics import Estimate
 from tests.evaluation.answer_tables import make_table
 
 pytestmark = pytest.mark.unit
@@ -19,13 +21,13 @@ def figures():
 
 
 def test_confusions_are_counted(figures):
-    assert figures["matrix"] == [[3, 1, 0], [2, 1, 0], [0, 0, 0]]
-    assert figures["confusions"] == [[1, 0, 2], [0, 1, 1]]
+    assert figures["answers"]["matrix"] == [[3, 1, 0], [2, 1, 0], [0, 0, 0]]
+    assert figures["answers"]["confusions"] == [[1, 0, 2], [0, 1, 1]]
     assert figures["constant"] == {"answer": "dog", "value": 4 / 7}
 
 
 def test_figures_are_those_of_the_counts(figures):
-    overall = figures["overall"]
+    overall = figures["metrics"]
     assert overall["accuracy"] == estimate_share(4, 7)
     assert overall["macro F1"].value == pytest.approx((6 / 9 + 2 / 5) / 2)
     losses = [*[np.log(0.8)] * 4, np.log(0.25), *[np.log(0.25)] * 2]
@@ -42,6 +44,8 @@ def test_each_class_has_precision_and_recall(figures):
     assert cat["precision"] == estimate_share(1, 2) and cat["recall"] == estimate_share(1, 3)
     assert dog["precision"] == estimate_share(3, 5) and dog["recall"] == estimate_share(3, 4)
     assert cat["F1"].value == pytest.approx(2 / 5) and dog["F1"].value == pytest.approx(6 / 9)
+    assert cat["mistake"] == Mistake(taken_for="dog", share=2 / 3)
+    assert dog["mistake"] == Mistake(taken_for="cat", share=0.25)
     assert 0 <= cat["F1"].low <= cat["F1"].high <= 1
 
 
@@ -50,13 +54,17 @@ def test_a_calibrated_model_s_error_may_be_none():
     labels = (np.random.default_rng(1).random(200) > probability).astype(int)
     answers = np.stack([probability, 1 - probability], axis=1)
     found = describe_answers(make_table("classification", labels, answers), ["dog", "cat"])
-    error = found["overall"]["calibration error"]
+    error = found["metrics"]["calibration error"]
     assert error.value > 0.05 and error.low == 0
 
 
 def test_the_worst_records_come_first_and_say_what_they_were_taken_for(figures):
-    assert [each["filename"] for each in figures["worst"][:3]] == ["3.png", "5.png", "6.png"]
-    first = figures["worst"][0]
+    assert [each["filename"] for each in figures["answers"]["worst"][:3]] == [
+        "3.png",
+        "5.png",
+        "6.png",
+    ]
+    first = figures["answers"]["worst"][0]
     assert (first["label"], first["prediction"], first["probability"]) == ("dog", "cat", 0.5)
     assert first["loss"] == pytest.approx(np.log(4))
 
@@ -74,11 +82,11 @@ def test_many_classes_have_confusions_but_no_matrix():
     names = [f"{number:03d}" for number in range(101)]
     answers = np.roll(np.eye(101), 1, axis=1)
     found = describe_answers(make_table("classification", range(101), answers), names)
-    assert found["matrix"] is None and found["confusions"][0] == [0, 1, 1]
-    assert len(found["confusions"]) == len(found["worst"]) == 100
+    assert found["answers"]["matrix"] is None and found["answers"]["confusions"][0] == [0, 1, 1]
+    assert len(found["answers"]["confusions"]) == len(found["answers"]["worst"]) == 100
 
 
 def test_a_slice_has_its_own_majority():
     table = make_table("classification", LABELS[3:], ANSWERS[3:])
-    assert describe_slice(table) == {"accuracy": estimate_share(1, 4), "constant": 3 / 4}
-    assert isinstance(describe_slice(table)["accuracy"], Estimate)
+    assert describe_slice(table) == {"figure": estimate_share(1, 4), "constant": 3 / 4}
+    assert isinstance(describe_slice(table)["figure"], Estimate)

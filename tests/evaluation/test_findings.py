@@ -5,12 +5,8 @@ import pytest
 
 from image_pipeline.components.dataset.record import Column
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.evaluation.findings import (
-    COLUMNS,
-    OUTLIER_COLUMNS,
-    check_slices,
-    find_slices,
-)
+from image_pipeline.components.evaluation.facts import COLUMNS, FACTS, OUTLIER_COLUMNS
+from image_pipeline.components.evaluation.findings import check_slices, find_slices
 from tests.pipeline.report.conftest import data_dir, images_dir, run, run_dir  # noqa: F401
 
 pytestmark = pytest.mark.beam
@@ -36,17 +32,16 @@ def test_slices_that_could_not_be_made_are_refused_beforehand():
 
 def test_figures_answers_and_doubts_are_written(run):  # noqa: F811
     folder = run.artifact("evaluation")
-    with open(f"{folder}/figures.json") as file:
-        figures = json.load(file)
-    records = run.manifest.splits["eval"].records
-    assert figures["records"] == records
+    with open(f"{folder}/{FACTS}") as file:
+        facts = json.load(file)
+    assert facts["version"] == 1 and facts["records"] == run.manifest.splits["eval"].records
     # A model that gives each class one half sees nothing that tells them apart.
-    assert figures["mislabelled"]["judged"] == figures["mislabelled"]["of"] == 23
+    assert facts["mislabelled"]["judged"] == facts["mislabelled"]["of"] == 23
     with open(f"{folder}/mislabelled.csv") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == figures["mislabelled"]["suspected"]
+    assert len(rows) == facts["mislabelled"]["suspected"]
     assert all(tuple(row) == COLUMNS and row["label"] != row["likelier"] for row in rows)
     # Nor is any of them unlike the others.
-    assert figures["outliers"] == {"judged": 23, "of": 23, "found": 0}
+    assert facts["outliers"] == {"judged": 23, "of": 23, "found": 0}
     with open(f"{folder}/outliers.csv") as file:
         assert tuple(csv.DictReader(file).fieldnames) == OUTLIER_COLUMNS

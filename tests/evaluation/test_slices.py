@@ -58,7 +58,7 @@ def test_a_model_s_figures_have_the_slices_asked_for():
     )  # fmt: skip
     figures = describe_model("classification", table, ["a", "b"], ["camera"])
     x, y = figures["slices"]["camera"]
-    assert (x["value"], x["records"], x["accuracy"].value, x["constant"]) == ("x", 2, 0.5, 0.5)
-    assert (y["value"], y["records"], y["accuracy"].value, y["constant"]) == ("y", 1, 0.0, 1.0)
+    assert (x["value"], x["records"], x["figure"].value, x["constant"]) == ("x", 2, 0.5, 0.5)
+    assert (y["value"], y["records"], y["figure"].value, y["constant"]) == ("y", 1, 0.0, 1.0)
     nothing = describe_model("classification", table.slice(0, 0), ["a", "b"], ["camera"])
-    assert nothing["records"] == 0 and nothing["slices"] == {"camera": []}
+    assert nothing["metrics"] == {} and nothing["slices"] == {"camera": []}

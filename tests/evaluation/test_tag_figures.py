@@ -19,7 +19,7 @@ ANSWERS = [[0.9, 0.2, 0.1], [0.6, 0.7, 0.1], [0.1, 0.1, 0.1]]
 def test_tags_have_precision_recall_and_f1():
     found = describe_answers(make_table("tagging", TRUE, ANSWERS), NAMES)
     # Three true ones, three answered, two of them right.
-    overall = found["overall"]
+    overall = found["metrics"]
     assert {name: overall[name].value for name in ("precision", "recall", "F1")} == {
         name: pytest.approx(2 / 3) for name in ("precision", "recall", "F1")
     }
@@ -31,9 +31,10 @@ def test_tags_have_precision_recall_and_f1():
     assert sea["F1"] == estimate_f1(1, 1) and sky["F1"] == estimate_f1(1, 1)
     assert (sky["records"], sky["precision"].value, sky["recall"].value) == (2, 1, 0.5)
     assert emu["records"] == 0 and np.isnan(emu["F1"].value) and emu["F1"].interval is None
-    worst = found["worst"][0]
-    assert (worst["filename"], worst["tags"]) == ("0.png", ["sea", "sky"])
-    assert worst["answered"] == ["sea"]
+    worst = found["answers"]["worst"][0]
+    assert worst["filename"] == "0.png" and worst["missed"] == {"sky": pytest.approx(0.2)}
+    assert worst["wrong"] == {} and found["answers"]["right"] == 1
+    assert found["answers"]["worst"][1]["wrong"] == {"sea": pytest.approx(0.6)}
 
 
 def test_the_best_constant_answer_is_found():
@@ -43,20 +44,20 @@ def test_the_best_constant_answer_is_found():
 
 def test_a_slice_has_its_f1():
     table = make_table("tagging", TRUE[:1], ANSWERS[:1])
-    assert describe_slice(table)["F1"].value == pytest.approx(2 / 3)
+    assert describe_slice(table)["figure"].value == pytest.approx(2 / 3)
     nothing = make_table("tagging", TRUE[2:], ANSWERS[2:])
-    assert np.isnan(describe_slice(nothing)["F1"].value)
+    assert np.isnan(describe_slice(nothing)["figure"].value)
 
 
 def test_an_earlier_model_s_f1_is_compared_on_the_same_images():
     assert (
-        "F1 gained" not in describe_answers(make_table("tagging", TRUE, ANSWERS), NAMES)["overall"]
+        "F1 gained" not in describe_answers(make_table("tagging", TRUE, ANSWERS), NAMES)["metrics"]
     )
     # It answers the sky everywhere: two right ones of three, 2·2 / (3 + 3), and now the same.
     table = make_table("tagging", TRUE, ANSWERS, [[0.1, 0.9, 0.1]] * 3)
-    assert describe_answers(table, NAMES)["overall"]["F1 gained"].value == pytest.approx(0)
+    assert describe_answers(table, NAMES)["metrics"]["F1 gained"].value == pytest.approx(0)
     # Two right ones of two, of three true ones: 2·2 / (2 + 3).
     better = make_table("tagging", TRUE, ANSWERS, [[0.9, 0.9, 0.1], [0.1] * 3, [0.1] * 3])
-    gained = describe_answers(better, NAMES)["overall"]["F1 gained"]
+    gained = describe_answers(better, NAMES)["metrics"]["F1 gained"]
     assert gained.value == pytest.approx(2 / 3 - 4 / 5)
     assert gained.interval == pytest.approx((-1 / 3, 2 / 3))

@@ -14,18 +14,18 @@ pytestmark = pytest.mark.unit
 def test_values_have_errors_and_the_mean_to_compare_with():
     table = make_table("regression", [1.0, 2.0, 3.0], [[1.5], [2.0], [1.0]])
     found = describe_answers(table, [])
-    assert found["overall"]["mean squared error"].value == pytest.approx(4.25 / 3)
-    assert found["overall"]["mean absolute error"].value == pytest.approx(2.5 / 3)
-    assert "mean squared error gained" not in found["overall"]
+    assert found["metrics"]["mean squared error"].value == pytest.approx(4.25 / 3)
+    assert found["metrics"]["mean absolute error"].value == pytest.approx(2.5 / 3)
+    assert "mean squared error gained" not in found["metrics"]
     assert found["constant"] == {"answer": "2", "value": pytest.approx(2 / 3)}
-    assert [each["filename"] for each in found["worst"]] == ["2.png", "0.png", "1.png"]
-    assert describe_slice(table)["mean squared error"] == found["overall"]["mean squared error"]
+    assert [each["filename"] for each in found["answers"]["worst"]] == ["2.png", "0.png", "1.png"]
+    assert describe_slice(table)["figure"] == found["metrics"]["mean squared error"]
 
 
 def test_an_earlier_model_s_errors_are_compared_on_the_same_records():
     # The squared errors change by 0.25 - 1, 0 - 0 and 4 - 1.
     table = make_table("regression", [1.0, 2.0, 3.0], [[1.5], [2.0], [1.0]], [[0.0], [2.0], [4.0]])
-    gained = describe_answers(table, [])["overall"]["mean squared error gained"]
+    gained = describe_answers(table, [])["metrics"]["mean squared error gained"]
     assert gained.value == pytest.approx(0.75)
     assert gained.interval == pytest.approx((-0.75, 3))
 

@@ -16,8 +16,16 @@ from image_pipeline.components.csv_text import write_csv
 from image_pipeline.components.dataset.index import read_index
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError, find_user_error
-from image_pipeline.components.evaluation.answers import FIGURES, MISLABELLED, OUTLIERS
-from image_pipeline.components.evaluation.findings import COLUMNS, OUTLIER_COLUMNS
+from image_pipeline.components.evaluation.facts import (
+    COLUMNS,
+    FACTS,
+    MISLABELLED,
+    OUTLIER_COLUMNS,
+    OUTLIERS,
+    read_evaluation,
+    read_mislabelled,
+    read_outliers,
+)
 from image_pipeline.components.feeding.analysis import CHECKSUMS
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
@@ -29,10 +37,9 @@ from image_pipeline.components.training.history import History, read_history, wr
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.views.options import ViewOptions
-from image_pipeline.history.scores import Score, read_score
 from image_pipeline.run_folder import RunFolder
-from image_pipeline.show.own_figures import read_figures, read_mislabelled, read_outliers
 from tests.drawings import draw, encode_png, write_folder
+from tests.evaluation.found import FOUND
 from tests.hostile.mutants import MUTATIONS, damaged
 from tests.inference.exported_models import export
 from tests.ingest_runs import ingest, make_pipeline
@@ -57,9 +64,8 @@ def folder(tmp_path_factory):
     history = History(metrics={"loss": [1.0]}, steps_per_epoch=2, seconds_per_epoch=[1.0])
     write_history(str(run), history)
     for path, said in (
-        (run / "summary.json", {"paths": {"log": "run.log"}, "evaluation": {"score": 1.0}}),
-        (run / "scores" / "6.json", vars(Score("accuracy", 0.5, 0.25, 0.75))),
-        (run / FIGURES, {"records": 2, "overall": {}, "classes": []}),
+        (run / "summary.json", {"paths": {"log": "run.log"}, "blessed": True}),
+        (run / FACTS, FOUND.model_dump()),
     ):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(to_sealed_json(said))
@@ -188,10 +194,9 @@ def test_a_damaged_graph_of_an_earlier_version(folder, tmp_path):
     [
         ("history.json", lambda run: read_history(str(run))),
         ("summary.json", lambda run: RunFolder(str(run)).read_summary()),
-        ("scores/6.json", lambda run: read_score(RunFolder(str(run)), "Evaluator/6")),
-        (FIGURES, lambda run: read_figures(str(run))),
+        (FACTS, lambda run: read_evaluation(str(run))),
     ],
-    ids=["history", "summary", "score", "figures"],
+    ids=["history", "summary", "facts"],
 )
 def test_what_a_run_wrote_for_reports(folder, name, read):
     run = folder / "run"

@@ -7,28 +7,24 @@ import pytest
 
 from image_pipeline.components.csv_text import write_csv
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.evaluation.answers import MISLABELLED, OUTLIERS
-from image_pipeline.components.evaluation.findings import COLUMNS, OUTLIER_COLUMNS
+from image_pipeline.components.evaluation.facts import (
+    COLUMNS,
+    MISLABELLED,
+    OUTLIER_COLUMNS,
+    OUTLIERS,
+    read_mislabelled,
+    read_outliers,
+)
 from image_pipeline.components.json_text import to_sealed_json
 from image_pipeline.components.training.history import HISTORY_FILE, read_history
 from image_pipeline.history.past_runs import PastRun, Step
-from image_pipeline.history.scores import read_score
 from image_pipeline.named_folder import find_whole_run
 from image_pipeline.report.training import read_anomalies
 from image_pipeline.run.metadata_file import check_metadata
 from image_pipeline.run_folder import RunFolder
 from image_pipeline.show.history import describe_runs, history_lines
-from image_pipeline.show.own_figures import read_figures, read_mislabelled, read_outliers
 
 pytestmark = pytest.mark.unit
-
-
-def test_a_score_with_half_an_interval_is_refused(tmp_path):
-    path = tmp_path / "scores" / "6.json"
-    path.parent.mkdir()
-    path.write_text(to_sealed_json({"measure": "accuracy", "value": 0.5, "low": 0.25}))
-    with pytest.raises(UserError, match=r"6.json' is damaged \(.*one end of its interval"):
-        read_score(RunFolder(str(tmp_path)), "Evaluator/6")
 
 
 def test_waits_and_times_of_different_epochs_are_refused(tmp_path):
@@ -93,58 +89,9 @@ def test_a_run_whose_judgement_is_not_noted_is_listed(tmp_path):
     assert "not blessed" in "\n".join(history_lines(runs))
 
 
-ESTIMATE = {"value": 0.5, "low": 0.4, "high": 0.6}
-FIGURES = {
-    **{"task": "classification", "records": 2, "names": ["a", "b"], "slices": {}},
-    "overall": {"accuracy": ESTIMATE},
-    "classes": [
-        {"name": "a", "records": 2, "precision": ESTIMATE, "recall": ESTIMATE, "F1": ESTIMATE}
-    ],
-    "matrix": [[1, 1], [0, 0]],
-    "confusions": [[0, 1, 1]],
-    "calibration": [{"records": 2, "probability": 0.5, "accuracy": 0.5, "low": 0.1, "high": 0.9}],
-    "worst": [
-        {"record_id": "0" * 32, "label": "a", "prediction": "b"}
-        | {"probability": 0.5, "label_probability": 0.5, "loss": None}
-    ],
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "says"),
-    [
-        ("overall", {"accuracy": {"value": 0.5, "low": 0.4, "high": None}}, "has two ends"),
-        ("overall", {"accuracy": {"value": 0.5}}, "overall.accuracy.low: Field required"),
-        ("classes", [{"name": "a", "records": 2}], "classes.0.precision: Field required"),
-        ("matrix", [[1, 1], [0, "0"]], "matrix.1.1: Input should be a valid integer"),
-        ("confusions", [[0, 1, "1"]], "confusions.0.2: Input should be a valid integer"),
-        ("confusions", [[0, 1]], "confusions.0: List should have at least 3 items"),
-        ("overall", {"accuracy": ESTIMATE | {"value": "0.5"}}, "value: Input should be a valid"),
-        ("matrix", [[1, 1], [0]], "its matrix is not one of 2 classes"),
-        ("confusions", [[0, 2, 1]], "a confusion is of a class that has no name"),
-        ("worst", [{"record_id": "0" * 31}], "worst.0.record_id: String should match"),
-        ("slices", {"year": [{"value": "1", "records": 1}]}, "the slice '1' has no figure"),
-        ("outliers", {"judged": [], "of": 1, "found": 0}, "outliers.judged: Input should be"),
-    ],
-)
-def test_figures_that_are_sealed_but_of_another_form_are_refused(tmp_path, name, value, says):
-    path = tmp_path / "figures.json"
-    path.write_text(to_sealed_json(FIGURES))
-    found = read_figures(str(tmp_path))
-    assert {key: found[key] for key in FIGURES} == FIGURES
-    path.write_text(to_sealed_json(FIGURES | {name: value}))
-    with pytest.raises(UserError, match=rf"figures.json' is damaged \(.*{re.escape(says)}.*again"):
-        read_figures(str(tmp_path))
-
-
 @pytest.mark.parametrize(
     ("summary", "says"),
     [
-        ({"evaluation": {"overall": {}}}, "evaluation.classes: Field required"),
-        (
-            {"evaluation": {"overall": {}, "classes": {}, "bound": {"option": "x"}}},
-            "evaluation.bound.threshold: Field required",
-        ),
         ({"statistics": {"mean": [{}]}}, "statistics.mean.0: Input should be a valid number"),
         ({"paths": {}}, "must name the run's examples and transform_graph; run the pipeline again"),
     ],

@@ -45,7 +45,7 @@ def test_a_model_from_an_hdf5_file(tmp_path):
     places = ["--images", path, "--output", tmp_path / "out", "--config", config]
     summary = json.loads(_run("run", *places, *options, "--json").splitlines()[-1])
     assert summary["blessed"]
-    assert summary["evaluation"]["overall"]["accuracy"] > 0.9
+    assert summary["evaluation"]["metrics"]["accuracy"]["value"] > 0.9
 
 
 def test_images_without_labels_are_ingested(tmp_path):

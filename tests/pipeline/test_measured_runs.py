@@ -73,24 +73,24 @@ def first(folder):
 def test_summary_and_terminal_tell_value_and_interval_of_the_whole_and_the_weakest_class(first):
     summary, told = first
     evaluation = summary["evaluation"]
-    low, high = evaluation["intervals"]["overall"]["accuracy"]
-    value = evaluation["overall"]["accuracy"]
+    value, low, high = evaluation["metrics"]["accuracy"].values()
     assert 0 <= low <= value <= high <= 1
     assert f"eval accuracy            {value:.3f} ({low:.3f} to {high:.3f})" in told
-    assert set(evaluation["intervals"]["classes"]) == set(evaluation["classes"]) == {"red", "green"}
-    worst = evaluation["worst_class"]
-    assert worst["low"] == min(low for low, _ in evaluation["intervals"]["classes"].values())
-    assert f"{worst['class']}, accuracy {worst['accuracy']:.3f} ({worst['low']:.3f} to " in told
+    classes = {each["name"]: each["figure"] for each in evaluation["classes"]}
+    assert set(classes) == {"red", "green"}
+    worst, figure = next(iter(classes.items()))
+    assert figure["low"] == min(each["low"] for each in classes.values())
+    assert f"{worst}, accuracy {figure['value']:.3f} ({figure['low']:.3f} to " in told
 
 
 def test_records_of_unknown_class_are_left_out_everywhere_and_told(first):
     summary, told = first
-    assert summary["evaluation"]["overall"]["records"] == 44
+    assert summary["evaluation"]["records"] == 44
     assert summary["unknown_classes"] == {"eval": {"emu": 6}}
     assert summary["training"]["unknown_records"] == {"train": 0, "eval": 6}
     assert "unknown classes          6 of eval ('emu'): left out of loss, metrics and" in told
     # Keras's validation and the Evaluator measured the same records.
-    accuracy = summary["evaluation"]["overall"]["accuracy"]
+    accuracy = summary["evaluation"]["metrics"]["accuracy"]["value"]
     assert summary["training"]["metrics"]["val_accuracy"] == pytest.approx(accuracy, abs=1e-6)
 
 
@@ -114,11 +114,10 @@ def test_the_report_tells_the_same_intervals(first, folder, tmp_path):
     )
     assert result.exit_code == 0, result.output
     figures = read_strictly(result.output.splitlines()[-1])
-    intervals = summary["evaluation"]["intervals"]
-    assert figures["metrics"]["interval"] == intervals["overall"]["accuracy"]
-    rows = {row["name"]: row["interval"] for row in figures["metrics"]["classes"]}
-    assert rows == intervals["classes"]
-    low, high = rows["red"]
+    shown = {key: value for key, value in figures["evaluation"].items() if key != "answers"}
+    assert shown == summary["evaluation"]
+    rows = {row["name"]: row["figure"] for row in shown["classes"]}
+    low, high = rows["red"]["low"], rows["red"]["high"]
     assert f"({low:.3f} to {high:.3f})" in page.read_text()
     assert "left out of all figures: 6 of eval." in page.read_text()
 
@@ -127,10 +126,9 @@ def test_a_second_model_is_compared_with_the_first_and_both_figures_have_interva
     subclass = "training.model=tests.training.wrong_models.subclass"
     told = run(folder, "--set", subclass, "--json").output
     evaluation = read_strictly(told.splitlines()[-1])["evaluation"]
-    gained = evaluation["overall"]["accuracy gained"]
-    low, high = evaluation["intervals"]["overall"]["accuracy gained"]
+    gained, low, high = evaluation["metrics"]["accuracy gained"].values()
     assert -1 <= low <= gained <= high <= 1
-    assert evaluation["overall"]["records"] == 44
+    assert evaluation["records"] == 44
 
 
 def test_a_training_whose_loss_is_no_number_ends_with_one_message_and_pushes_nothing(first, folder):

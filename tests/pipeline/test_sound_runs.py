@@ -54,7 +54,7 @@ def folder(tmp_path_factory):
 def test_the_model_tells_the_tones_apart(folder):
     summary = json.loads((folder / "out" / "summary.json").read_text())
     assert summary["blessed"] is True
-    assert summary["evaluation"]["overall"]["accuracy"] >= 0.7
+    assert summary["evaluation"]["metrics"]["accuracy"]["value"] >= 0.7
     assert summary["ingest"]["quarantined"] == 1
 
 

@@ -150,12 +150,12 @@ def test_the_model_sees_both_spans_and_is_judged_by_both(first, second):
     steps = second.summary["training"]["steps"]
     assert steps == 2 * -(-sum(second.count("train")) // 8)
     assert steps > first["training"]["steps"]
-    assert second.summary["evaluation"]["overall"]["records"] == sum(second.count("eval"))
+    assert second.summary["evaluation"]["records"] == sum(second.count("eval"))
 
 
 def test_a_model_is_compared_with_the_latest_that_passed(first, second):
-    assert "accuracy gained" not in first["evaluation"]["overall"]
-    assert "accuracy gained" in second.summary["evaluation"]["overall"]
+    assert "accuracy gained" not in first["evaluation"]["metrics"]
+    assert "accuracy gained" in second.summary["evaluation"]["metrics"]
     assert second.baselines == [None, first["paths"]["model"]]  # For the first, there was none.
 
 
@@ -164,10 +164,10 @@ def test_a_model_that_gains_too_little_is_not_pushed(folder, second):
     arguments = ["--from", "Evaluator", "--set", "evaluation.min_improvement=1"]
     summary = _run(folder, *arguments, exit_code=3)
     assert summary["blessed"] is False
-    (failure,) = summary["failures"]
-    gained = summary["evaluation"]["overall"]["accuracy gained"]
-    option = "evaluation.min_improvement"
-    assert failure == {"option": option, "threshold": 1, "measured": pytest.approx(gained)}
+    (failure,) = summary["evaluation"]["failures"]
+    gained = summary["evaluation"]["metrics"]["accuracy gained"]["value"]
+    told = {"option": "evaluation.min_improvement", "threshold": 1, "measure": "accuracy"}
+    assert failure == told | {"measured": pytest.approx(gained)}
     assert summary["paths"]["pushed_model"] is None
     assert sorted((folder / "out/pushed_model").iterdir()) == pushed
 

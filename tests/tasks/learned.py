@@ -10,13 +10,12 @@ import types
 import numpy as np
 import pytest
 
+from image_pipeline.components.evaluation.measured import read_measured
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.training import trainer
 from image_pipeline.components.training.model_check import build_checked_model
-from image_pipeline.show.evaluated import read_evaluation
-from image_pipeline.show.judgement import read_failures
 from tests.tasks.analysed import analyse
 
 
@@ -93,17 +92,17 @@ def check_judged(data, model_dir, folder, is_enough, *, task, option, figures, o
     ids = {f"classId:{data.CLASSES.index(name)}": value for name, value in values.items()}
     assert classes == pytest.approx(ids)
     assert validation.validation_ok is is_enough
-    told = read_evaluation(str(folder), data.CLASSES, shown)
-    assert told["measure"] == shown and told["overall"][shown] == pytest.approx(mean)
-    assert told["classes"] == pytest.approx(values)
-    assert told["mistakes"].keys() == mistakes.keys()
+    told = read_measured(str(folder), data.CLASSES)
+    assert told.metric.words == shown and told.overall[shown].value == pytest.approx(mean)
+    assert {name: own[named].value for name, own in told.classes.items()} == pytest.approx(values)
+    assert told.mistakes.keys() == mistakes.keys()
     for name, mistake in mistakes.items():
-        assert told["mistakes"][name] == pytest.approx(mistake)
-    worst = min(values, key=told["classes"].get)
-    assert told["worst_class"] == {"class": worst, named: told["classes"][worst]}
+        assert told.mistakes[name].model_dump(exclude_none=True) == pytest.approx(mistake)
     asked = {"option": f"evaluation.{option}", "measure": shown}
     missed = [asked | {"threshold": least, "measured": pytest.approx(mean)}]
-    assert read_failures(str(folder)) == ([] if is_enough else missed)
+    failures = [each.model_dump() for each in told.failures]
+    assert failures == ([] if is_enough else missed)
+    assert told.bound.option == f"evaluation.{option}" and told.bound.threshold == least
 
 
 def check_compared(data, model_dir, folder, *, task, option):

@@ -107,17 +107,12 @@ def test_a_folder_without_runs_is_refused(tmp_path):
     assert "must be the local output folder of `image-pipeline run`" in str(done.exception)
 
 
-def test_a_score_is_kept_and_shown(tmp_path):
-    from image_pipeline.history.scores import Score, keep_score, read_score
-    from image_pipeline.run_folder import RunFolder
+def test_a_score_is_read_of_the_evaluation(tmp_path):
+    from image_pipeline.components.evaluation.facts import write_evaluation
+    from image_pipeline.show.history import _read_score
+    from tests.evaluation.found import FOUND
 
-    folder = RunFolder(str(tmp_path))
-    evaluation = {
-        "measure": "accuracy",
-        "score": 0.75,
-        "intervals": {"overall": {"accuracy": (0.5, 0.9)}},
-    }
-    keep_score(folder, {"evaluation": evaluation, "paths": {"evaluation": "/x/evaluation/12/"}})
-    assert read_score(folder, "/y/evaluation/12") == Score("accuracy", 0.75, 0.5, 0.9)
-    assert read_score(folder, "/y/evaluation/13") is None
-    keep_score(folder, {"paths": {}})
+    assert _read_score(str(tmp_path)) is None
+    write_evaluation(str(tmp_path), FOUND)
+    told = {"measure": "accuracy", "value": 0.75, "low": 0.41, "high": 0.93}
+    assert _read_score(str(tmp_path)) == told

@@ -1,18 +1,19 @@
-import dataclasses
 import re
 
 import numpy as np
 import pytest
 
+from image_pipeline.components.evaluation.facts import Bound, Constant
+from image_pipeline.components.evaluation.metrics import Estimate
 from image_pipeline.report.charts import (
     draw_channels,
     draw_curves,
     draw_histogram,
-    draw_verdict,
+    draw_score,
 )
 from image_pipeline.report.histogram import make_histogram
 from image_pipeline.report.pixels import Channel
-from image_pipeline.report.verdict import Verdict
+from tests.evaluation.found import FOUND
 
 pytestmark = pytest.mark.unit
 
@@ -65,13 +66,15 @@ def test_axes_have_names_and_units():
     assert "up to 75.0%" in str(draw_channels([Channel("gray", 0.0, 0.0, counts)]))
 
 
-def test_a_verdict_is_drawn_to_scale():
-    verdict = Verdict(
-        **{"said": "", "is_good": True, "measure": "accuracy", "records": 8, "most": 1.0},
-        **{"value": 0.75, "interval": (0.5, 1.0), "always": (0.25, "cat"), "bound": (0.5, "any")},
-    )
-    chart = str(draw_verdict(verdict))
+def test_a_score_is_drawn_to_scale():
+    changes = {
+        "metrics": {"accuracy": Estimate(0.75, 0.5, 1.0)},
+        "constant": Constant(answer="cat", value=0.25),
+        "bound": Bound(option="any", threshold=0.5),
+    }
+    found = FOUND.model_copy(update=changes)
+    chart = str(draw_score(found))
     assert '<rect class="interval" x="160.0" y="25" width="160.0"' in chart
     assert 'cx="240.0"' in chart and 'class="always" d="M80.0' in chart
     assert 'class="bound" d="M160.0' in chart and "accuracy 0.750, 0.500 to 1.000" in chart
-    assert "always" not in str(draw_verdict(dataclasses.replace(verdict, always=None)))
+    assert "always" not in str(draw_score(found.model_copy(update={"constant": None})))

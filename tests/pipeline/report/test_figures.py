@@ -12,22 +12,21 @@ pytestmark = pytest.mark.beam
 
 def test_all_of_a_run_is_gathered_for_machines(figures):
     to_json(figures)
-    assert figures["kind"] == "run" and figures["metrics"].accuracy == 0.75
+    assert figures["kind"] == "run" and figures["evaluation"].score.value is not None
     assert figures["shuffle"].batch_size == 4
-    assert figures["predictions"].records == figures["books"]["splits"]["eval"]
+    assert figures["evaluation"].records == figures["books"]["splits"]["eval"]
     assert sorted(figures["absent"]) == ["difference"]
     assert figures["near_duplicates"].compared == 23 and figures["outliers"].by == "model"
-    assert figures["verdict"].value == 0.75 and not figures["verdict"].is_good
+    assert figures["rating"] == "bad" and figures["said"].startswith("Not told from guessing")
     assert figures["judged_labels"]["judged"] == 23
-    assert figures["doubted"] == len(figures["mislabelled"])
+    assert figures["judged_labels"]["suspected"] == len(figures["mislabelled"])
 
 
 def test_what_a_data_set_does_not_have_is_said(source, data):
     figures = gather_figures(source, data)
-    missing = {"verdict", "anomalies", "training", "metrics", "predictions", "statistics"}
-    missing |= {"difference"}
+    missing = {"anomalies", "training", "evaluation", "difference"}
     assert {name for name in missing if figures[name] is None} == missing
-    assert figures["absent"].keys() == missing | {"mislabelled"}
+    assert figures["absent"].keys() == missing | {"verdict", "mislabelled"}
     assert figures["near_duplicates"].compared is None and figures["outliers"].by == "colours"
     assert "Only the report of a run" in figures["absent"]["training"]
 
@@ -42,4 +41,4 @@ def test_a_run_without_metadata_or_model_says_so(run_dir, tmp_path):
     absent = gather_figures(source, open_data_set(source.data_dir, source.manifest))["absent"]
     assert "metadata.db" in absent["options"]
     assert "history.json is missing" in absent["training"]
-    assert "left no figures.json" in absent["predictions"]
+    assert "must have facts.json" in absent["evaluation"]

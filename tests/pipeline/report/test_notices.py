@@ -60,7 +60,7 @@ def test_notices_of_broken_books_uneven_classes_and_leakage(figures):
         ),
         "leakage": [Check("look-alikes", 3, ""), Check("groups", None, "")],
         "pixels": dataclasses.replace(figures["pixels"], undecodable=2),
-        **dict.fromkeys(("anomalies", "metrics", "training")),
+        **dict.fromkeys(("anomalies", "evaluation", "training")),
     }
     assert [each.text for each in list_notices(bad)] == [
         "The books do not balance: files are unaccounted for.",

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
-from image_pipeline.report.outliers import Outliers, Strange, find_outliers, read_outliers
+from image_pipeline.components.csv_text import write_csv
+from image_pipeline.components.evaluation import facts
+from image_pipeline.report.outliers import Outliers, Strange, find_outliers, list_outliers
 from image_pipeline.report.pixels import measure_image
 
 pytestmark = pytest.mark.beam
@@ -20,13 +22,13 @@ def test_an_image_of_other_colours_is_unlike_the_others(data):
     assert find_outliers([], data) == Outliers("colours", 0, 0, [])
 
 
-def test_what_evaluation_found_is_grouped_by_label(data):
-    rows = [
-        {"record_id": data.index.record_id[row].tobytes().hex(), "times": times}
-        for row, times in ((3, "4.0"), (0, "3.5"), (1, "3.0"))
-    ]
-    rows.append({"record_id": "0" * 32, "times": "2.0"})
-    found = read_outliers(rows, {"judged": 23, "found": 4}, data)
+def test_what_evaluation_found_is_grouped_by_label(data, tmp_path):
+    ids = {row: data.index.record_id[row].tobytes().hex() for row in (3, 0, 1)}
+    times = {3: 4.0, 0: 3.5, 1: 3.0}
+    rows = [("a.png", "eval", "cat", times[row], id_) for row, id_ in ids.items()]
+    rows.append(("b.png", "eval", "cat", 2.0, "0" * 32))
+    write_csv(str(tmp_path / facts.OUTLIERS), facts.OUTLIER_COLUMNS, rows)
+    found = list_outliers(str(tmp_path), facts.Outliers(judged=23, of=23, found=4), data)
     assert (found.by, found.judged, found.found) == ("model", 23, 4)
     assert [label for label, _ in found.groups] == sorted({data.say_label(n) for n in (3, 0, 1)})
     for label, images in found.groups:

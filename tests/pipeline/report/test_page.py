@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from image_pipeline.components.evaluation.facts import read_evaluation
 from image_pipeline.report.page import SECTIONS
 from tests.pipeline.test_commands import call
 
@@ -128,7 +129,9 @@ def test_names_from_files_are_escaped(texts):
     assert "<b>.png" not in texts["data set"]
 
 
-def test_the_page_shows_the_figures(texts):
+def test_the_page_shows_the_figures(texts, run):
+    found = read_evaluation(run.artifact("evaluation"))
+    score, records = found.score, found.records
     words = " ".join(" ".join(Page(texts["run"]).words).split())
     waited = "waited for input 15.0 % of its time (evaluation left out), most in epoch 3: 25.0 %."
     started = "Random steps: rotate, cutout. It started from training.weights=mine.weights.h5."
@@ -141,9 +144,9 @@ def test_the_page_shows_the_figures(texts):
             "Rejected files: 2 (7.4 %)",
         ),
         *(
-            "Accuracy 0.750 (0.409 to 0.929) on 8 records",
+            f"Accuracy {score.value:.3f} ({score.low:.3f} to {score.high:.3f}) on {records} record",
             "Not pushed: its Evaluator did not bless it.",
-            "Accuracy 75.0 %",
+            f"Accuracy {score.value:.1%}".replace("%", " %"),
             "3 epochs, 12 steps, 4.0 s",
         ),
         *("values missing from the schema: emu.", "batch_size: 4", "Batches of 4"),

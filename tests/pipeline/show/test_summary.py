@@ -9,6 +9,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.show import summary as summary_module
 from image_pipeline.show.ingest_summary import find_missing_classes, ingest_rows
 from image_pipeline.show.summary import print_summary
+from tests.evaluation.found import FOUND
 
 pytestmark = pytest.mark.unit
 
@@ -33,7 +34,7 @@ def _print(constant_channels, classes, training=None, **further):
         "constant_channels": constant_channels,
         "classes": classes,
         "training": {"steps": 3, "epochs": 1, "input_wait": None} | (training or {}),
-        "evaluation": {"overall": {"accuracy": 0.5}, "worst_class": None, "intervals": None},
+        "evaluation": FOUND.model_dump(exclude={"answers"}),
         "blessed": False,
         "paths": {},
         **further,
@@ -57,15 +58,12 @@ def test_what_there_is_not_has_no_line():
 
 
 def test_intervals_are_told_of_the_whole_and_of_the_weakest_class():
-    evaluation = {
-        "overall": {"accuracy": 0.4391, "records": 1598.0},
-        "worst_class": {"class": "cat", "accuracy": 0.25, "low": 0.1, "high": 0.4},
-        "intervals": {"overall": {"accuracy": (0.415, 0.4639)}, "classes": {}},
-    }
-    lines = _print([], [], evaluation=evaluation).splitlines()
-    assert "eval accuracy            0.439 (0.415 to 0.464)" in lines
-    assert "eval records             1,598" in lines
-    assert "weakest class            cat, accuracy 0.250 (0.100 to 0.400)" in lines
+    lines = _print([], []).splitlines()
+    assert "eval accuracy            0.750 (0.410 to 0.930)" in lines
+    assert "eval records             8" in lines
+    assert (
+        "weakest class            cat, accuracy 0.500 (0.250 to 0.750): 2 of 4 are right" in lines
+    )
 
 
 def test_unknown_classes_and_an_added_softmax_are_told():
@@ -131,26 +129,30 @@ def test_images_without_labels_lack_no_class():
 
 def test_the_last_line_says_why_a_model_was_not_pushed():
     failure = {"option": "evaluation.min_accuracy", "threshold": 0.5, "measured": 0.439024}
-    text = _print([], CLASSES, failures=[failure], paths={"model": "out/[m]"}, blessed=False)
+    missed = {"failures": [failure | {"measure": "accuracy"}], "blessed": False}
+    evaluation = FOUND.model_dump() | missed
+    text = _print([], CLASSES, evaluation=evaluation, paths={"model": "out/[m]"}, blessed=False)
     assert text.splitlines()[-2] == (
         "The model was not pushed: its accuracy is 0.439, but evaluation.min_accuracy asks for at "
         "least 0.5. The model is in out/[m]."
     )
-    assert text.splitlines()[-1].startswith("What may help: more epochs (training.epochs)")
+    assert text.splitlines()[-1] == (
+        "Next: look at the labels in doubt (2); more images or epochs (training.epochs), or other "
+        "weights (training.weights). The report shows where it is wrong."
+    )
     assert "The model was" not in _print([], CLASSES, blessed=True)
 
 
 def test_masks_have_their_own_words():
+    failure = {"option": "evaluation.min_mean_iou", "threshold": 0.5, "measured": 0.4391}
     evaluation = {
-        "measure": "mean IoU",
-        "overall": {"mean IoU": 0.4391, "pixel accuracy": 0.9, "records": 10.0},
-        "worst_class": {"class": "pole", "IoU": 0.25},
-        "intervals": None,
+        **{"task": "segmentation", "measure": "mean IoU", "records": 10, "blessed": False},
+        "metrics": {"mean IoU": {"value": 0.4391}, "pixel accuracy": {"value": 0.9}},
+        "classes": [{"name": "pole", "records": 25, "figure": {"value": 0.25}}],
+        "failures": [failure | {"measure": "mean IoU"}],
     }
     names = {"mask_classes": ["sky", "pole"], "mask_pixels": [975, 25]}
-    failure = {"option": "evaluation.min_mean_iou", "threshold": 0.5, "measured": 0.4391}
-    failures = [failure | {"measure": "mean IoU"}]
-    text = _print([], [], evaluation=evaluation, failures=failures, blessed=False, **names)
+    text = _print([], [], evaluation=evaluation, blessed=False, **names)
     lines = text.splitlines()
     for line in (
         "mask classes             2, most sky (97.50% of pixels), fewest pole (2.50% of pixels)",

@@ -1,6 +1,10 @@
 """What models are measured by: names, words, options and units of all figures, in one table."""
 
 import dataclasses
+from typing import Annotated
+
+import pydantic
+import pydantic.dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,3 +87,28 @@ IN_WORDS = {each.words: each for each in _TABLE}
 def is_share(words: str) -> bool:
     """Whether a figure, known by its words, is a share; of others nothing is known."""
     return words in IN_WORDS and IN_WORDS[words].is_share
+
+
+_Number = Annotated[float | None, pydantic.Field(strict=True)]
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Estimate:
+    """A figure, and the ends of its interval; None where nothing is known of them.
+
+    In a file, a value that is no number is None, too.
+    """
+
+    value: _Number
+    low: _Number = None
+    high: _Number = None
+
+    def __post_init__(self) -> None:
+        """Checks that an interval has two ends, and a figure between them."""
+        if (self.low is None) != (self.high is None):
+            raise ValueError("an interval has two ends")
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Both ends."""
+        return None if self.low is None or self.high is None else (self.low, self.high)

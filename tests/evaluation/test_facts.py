@@ -1,0 +1,173 @@
+"""What an evaluation found, put together, written and read."""
+
+import json
+import re
+
+import pytest
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.evaluation.facts import (
+    FACTS,
+    Bound,
+    Constant,
+    Evaluation,
+    Mistake,
+    read_evaluation,
+    write_evaluation,
+)
+from image_pipeline.components.evaluation.figures import describe_model
+from image_pipeline.components.evaluation.findings import join_facts
+from image_pipeline.components.evaluation.intervals import wilson_interval
+from image_pipeline.components.evaluation.measured import Measured
+from image_pipeline.components.evaluation.metrics import IN_WORDS, Estimate
+from image_pipeline.components.json_text import to_sealed_json
+from tests.evaluation.answer_tables import make_table
+
+pytestmark = pytest.mark.unit
+
+OWN = describe_model(
+    "classification",
+    make_table(
+        *("classification", [0, 0, 1, 1], [[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7]]),
+        slices=(("camera", "bytes"),),
+        camera=[[b"x"], [b"x"], [b"x"], [b"y"]],
+    ),
+    ["cat", "dog"],
+    ["camera"],
+)
+
+
+THREE_OF_FOUR, ONE_OF_TWO = Estimate(0.75), Estimate(0.5)
+
+
+def measured(accuracy=THREE_OF_FOUR, dog=ONE_OF_TWO, **further):
+    return Measured(
+        metric=IN_WORDS["accuracy"],
+        bound=Bound(option="evaluation.min_accuracy", threshold=0.6),
+        failures=[],
+        overall={"accuracy": accuracy, "records": Estimate(4.0), **further},
+        classes={"cat": {"accuracy": Estimate(1.0)}, "dog": {"accuracy": dog}},
+        mistakes={},
+    )
+
+
+def join(measured, own=OWN):
+    return join_facts("classification", measured, own, {"cat": 2, "dog": 2}, True)
+
+
+def test_what_tfma_measured_gets_our_intervals_and_the_weakest_class_is_first():
+    found = join(measured())
+    assert found.score == found.metrics["accuracy"] == Estimate(0.75, *wilson_interval(3, 4))
+    assert set(found.metrics) == {"accuracy", "macro F1", "loss", "calibration error"}
+    assert (found.measure, found.records, found.method) == ("accuracy", 4, "Wilson")
+    dog, cat = found.classes
+    assert (dog.name, dog.records, dog.figure) == ("dog", 2, Estimate(0.5, *wilson_interval(1, 2)))
+    assert dog.mistake == Mistake(taken_for="cat", share=0.5) and cat.mistake is None
+    assert cat.recall == cat.figure and cat.precision == Estimate(2 / 3, *wilson_interval(2, 3))
+    assert found.constant == Constant(answer="cat", value=0.5) and found.compared is None
+    assert [(each.value, each.figure.value) for each in found.slices["camera"]] == [
+        ("x", pytest.approx(2 / 3)),
+        ("y", 1.0),
+    ]
+    assert found.answers.matrix == [[2, 0], [1, 1]]
+
+
+def test_tfma_s_intervals_stand_and_the_lowest_bound_is_first():
+    found = join(measured(Estimate(0.75, 0.6, 0.9), Estimate(0.5, 0.45, 0.55)))
+    assert found.method == "jackknife" and found.score == Estimate(0.75, 0.6, 0.9)
+    assert [each.name for each in found.classes] == ["dog", "cat"]
+    lowest = measured()
+    lowest.classes["cat"]["accuracy"] = Estimate(1.0, 0.1, 1.0)
+    assert [each.name for each in join(lowest).classes] == ["cat", "dog"]
+    assert join(lowest).classes[0].figure == Estimate(1.0, 0.1, 1.0)
+
+
+def test_masks_have_pixels_and_no_interval_unless_tfma_estimates_one():
+    pixels = Measured(
+        metric=IN_WORDS["mean IoU"],
+        bound=None,
+        failures=[],
+        overall={"mean IoU": Estimate(0.5), "records": Estimate(8.0)},
+        classes={"sky": {"IoU": Estimate(0.75)}, "pole": {"IoU": Estimate(0.25)}},
+        mistakes={"pole": Mistake(taken_for="sky", share=0.6)},
+    )
+    own = {"metrics": {}, "classes": []}
+    found = join_facts("segmentation", pixels, own, {"sky": 900, "pole": 100}, True)
+    assert (found.score, found.method, found.answers) == (Estimate(0.5), None, None)
+    assert [(row.name, row.records, row.figure) for row in found.classes] == [
+        ("pole", 100, Estimate(0.25)),
+        ("sky", 900, Estimate(0.75)),
+    ]
+    assert found.classes[0].mistake == Mistake(taken_for="sky", share=0.6)
+
+
+def test_an_evaluation_without_a_record_of_a_known_class_has_no_score():
+    nothing = Measured(IN_WORDS["accuracy"], None, [], {}, {}, {})
+    found = join(
+        nothing, describe_model("classification", make_table("classification", [], []), [])
+    )
+    assert (found.records, found.score, found.classes) == (0, Estimate(None), [])
+
+
+def test_what_an_earlier_model_gained_has_an_interval_where_tfma_compared():
+    compared = {"gained": Estimate(0.25, -0.5, 0.75), "only_new": 1, "only_earlier": 0}
+    own = OWN | {"compared": compared | {"p_value": 1.0}}
+    assert "accuracy gained" not in join(measured(), own).metrics
+    found = join(measured(**{"accuracy gained": Estimate(0.25)}), own)
+    assert found.metrics["accuracy gained"] == compared["gained"] == found.compared.gained
+
+
+def test_facts_are_read_as_they_were_written(tmp_path):
+    found = join(measured())
+    write_evaluation(str(tmp_path), found)
+    assert read_evaluation(str(tmp_path)) == found
+
+
+def test_facts_that_are_missing_or_of_another_version_are_asked_for(tmp_path):
+    with pytest.raises(UserError, match=r"must have facts\.json, which earlier versions did not"):
+        read_evaluation(str(tmp_path))
+    (tmp_path / FACTS).write_text(to_sealed_json({"version": 2}))
+    with pytest.raises(UserError, match=r"must be of version 1, got 2, .* from the Evaluator on"):
+        read_evaluation(str(tmp_path))
+
+
+def change(path, value):
+    facts = json.loads(json.dumps(join(measured()).model_dump()))
+    *above, last = path
+    target = facts
+    for key in above:
+        target = target[key]
+    target[last] = value
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        (("metrics", "accuracy"), {"value": 0.5, "low": 0.4}, "has two ends"),
+        (("metrics", "accuracy"), {}, "metrics.accuracy.value: Field required"),
+        (("metrics", "accuracy", "value"), "0.5", "value: Input should be a valid number"),
+        (("measure",), "fun", "known are accuracy"),
+        (("classes",), [{"name": "a", "records": 2}], "classes.0.figure: Field required"),
+        (("answers", "matrix"), [[1, 1], [0, "0"]], "matrix.1.1: Input should be a valid integer"),
+        (("answers", "matrix"), [[1, 1], [0]], "its matrix is not one of 2 classes"),
+        (("answers", "confusions"), [[0, 1, "1"]], "confusions.0.2: Input should be a valid int"),
+        (("answers", "confusions"), [[0, 1]], "confusions.0: List should have at least 3 items"),
+        (("answers", "confusions"), [[0, 2, 1]], "a confusion is of a class that has no name"),
+        (("answers", "worst", 0, "record_id"), "0" * 31, "worst.0.record_id: String should match"),
+        (("slices",), {"year": [{"value": "1", "records": 1}]}, "slices.year.0.figure: Field req"),
+        (("outliers",), {"judged": [], "of": 1, "found": 0}, "outliers.judged: Input should be"),
+        (("bound",), {"option": "x"}, "bound.threshold: Field required"),
+        (("task",), None, "task: Input should be a valid string"),
+        (("other",), 1, "other: Extra inputs are not permitted"),
+    ],
+)
+def test_facts_that_are_sealed_but_of_another_form_are_refused(tmp_path, path, value, says):
+    (tmp_path / FACTS).write_text(to_sealed_json(change(path, value)))
+    with pytest.raises(UserError, match=rf"facts.json' is damaged \(.*{re.escape(says)}.*again"):
+        read_evaluation(str(tmp_path))
+
+
+def test_an_evaluation_is_its_own_json():
+    found = join(measured())
+    assert Evaluation.model_validate(json.loads(json.dumps(found.model_dump()))) == found
