@@ -30,6 +30,29 @@ class InputWait:
     worst_epoch: int
 
 
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """A loss or metric, epoch by epoch.
+
+    Attributes:
+      name: name of the metric.
+      train, eval: its values; None without any; a value is None where it was not a number.
+    """
+
+    name: str
+    train: Sequence[float | None] | None
+    eval: Sequence[float | None] | None
+
+    @property
+    def best_epoch(self) -> int | None:
+        """The first epoch, from 1, with the least loss or error or the greatest metric of eval."""
+        numbers = [value for value in self.eval or () if value is not None]
+        if not self.eval or not numbers:
+            return None
+        is_less_better = "loss" in self.name or "error" in self.name
+        return self.eval.index(min(numbers) if is_less_better else max(numbers)) + 1
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class History:
     """Training epoch by epoch. Earlier versions did not write the fields with defaults.
@@ -77,6 +100,19 @@ class History:
     def steps(self) -> int:
         """The number of steps in all epochs."""
         return self.steps_per_epoch * self.epochs
+
+    @property
+    def seconds(self) -> float:
+        """The duration of all epochs."""
+        return sum(self.seconds_per_epoch)
+
+    @property
+    def curves(self) -> list[Curve]:
+        """Each loss and metric of both splits, the loss first."""
+        names = sorted({name.removeprefix(VALIDATED) for name in self.metrics})
+        names.sort(key=lambda name: name != "loss")
+        found = self.metrics.get
+        return [Curve(name, found(name), found(VALIDATED + name)) for name in names]
 
     @property
     def validated(self) -> dict[str, float | None]:

@@ -35,7 +35,7 @@ from image_pipeline.report.problems import (
 from image_pipeline.report.shapes import describe_shapes
 from image_pipeline.report.shuffle import ShuffleFigures, describe_shuffle
 from image_pipeline.report.tag_table import describe_tags
-from image_pipeline.report.training import describe_training, describe_versions, read_anomalies
+from image_pipeline.report.training import describe_versions, read_anomalies
 from image_pipeline.report.value_table import describe_values
 from image_pipeline.run_config import read_config
 
@@ -133,6 +133,6 @@ def _describe_run(source: Source, absent: dict[str, str]) -> dict[str, Any]:
         absent["training"] = "The run's history.json is missing."
     return {
         "anomalies": read_anomalies(folder) if folder else None,
-        "training": None if history is None else describe_training(history),
+        "training": history,
         "statistics": (source.summary or {}).get("statistics"),
     }

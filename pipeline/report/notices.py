@@ -4,9 +4,9 @@ import dataclasses
 from typing import Any
 
 from image_pipeline.components.labels.boxes import CLIPPED, say_cut
+from image_pipeline.components.training.history import History
 from image_pipeline.report.classes import ClassTable
 from image_pipeline.report.leakage import Check
-from image_pipeline.report.training import TrainingFigures
 from image_pipeline.show.words import format_share
 
 _UNEVEN_CLASSES = 10
@@ -104,11 +104,11 @@ def _notice_run(figures: dict[str, Any]) -> list[tuple[str, str]]:
     if (judged := figures.get("judged_labels")) and judged["suspected"] and not judged["is_weak"]:
         counts = f"{judged['suspected']:,} of {judged['judged']:,}"
         found.append(("mislabelled", f"Labels in doubt: {counts}."))
-    training: TrainingFigures | None = figures.get("training")
+    training: History | None = figures.get("training")
     return found + (_notice_training(training) if training else [])
 
 
-def _notice_training(training: TrainingFigures) -> list[tuple[str, str]]:
+def _notice_training(training: History) -> list[tuple[str, str]]:
     found = []
     unknown = (training.unknown_records or {}).items()
     if counts := ", ".join(f"{count:,} of {split}" for split, count in unknown if count):

@@ -1,9 +1,8 @@
-"""What a run's components reported: anomalies, training's history, versions of code and options."""
+"""What a run's components reported: anomalies, versions of code and options."""
 
 import dataclasses
 import hashlib
 import importlib.metadata
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -12,49 +11,9 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset.manifest import hash_manifest
 from image_pipeline.components.dataset.paths import in_split, parse_split
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.training.history import History, InputWait
 from image_pipeline.config import PipelineConfig
 from image_pipeline.named_folder import Source
 from image_pipeline.run_config import dump_stored
-
-_VALIDATION = "val_"
-
-
-@dataclasses.dataclass(frozen=True)
-class Curve:
-    """A loss or metric, epoch by epoch.
-
-    Attributes:
-      name: name of the metric.
-      train, eval: its values; None without any; a value is None where it was not a number.
-      best_epoch: the best epoch in evaluation, from 1.
-    """
-
-    name: str
-    train: Sequence[float | None] | None
-    eval: Sequence[float | None] | None
-    best_epoch: int | None
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TrainingFigures:
-    """Figures from `History`: totals over all epochs, and curves.
-
-    Attributes:
-      best_epoch: early stopping's, from 1; None without it.
-      random_steps: as `History` has them.
-    """
-
-    epochs: int
-    steps: int
-    seconds: float
-    input_wait: InputWait | None
-    unknown_records: Mapping[str, int | None] | None
-    softmax_added: bool
-    started_from: str | None
-    best_epoch: int | None
-    random_steps: Sequence[Mapping[str, Any]] | None
-    curves: list[Curve]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,25 +35,6 @@ class Versions:
 
     rows: list[tuple[str, str]]
     options: list[tuple[str, str]]
-
-
-def describe_training(history: History) -> TrainingFigures:
-    """Training epoch by epoch, the loss first."""
-    metrics = history.metrics
-    names = sorted({name.removeprefix(_VALIDATION) for name in metrics}, key=lambda n: n != "loss")
-    pairs = [(name, metrics.get(_VALIDATION + name)) for name in names]
-    return TrainingFigures(
-        epochs=history.epochs,
-        steps=history.steps,
-        seconds=sum(history.seconds_per_epoch),
-        input_wait=history.input_wait,
-        unknown_records=history.unknown_records,
-        softmax_added=history.softmax_added,
-        started_from=history.started_from,
-        random_steps=history.random_steps,
-        best_epoch=None if history.best_epoch is None else history.best_epoch + 1,
-        curves=[Curve(name, metrics.get(name), own, _find_best(name, own)) for name, own in pairs],
-    )
 
 
 def read_anomalies(folder: str) -> list[SplitAnomalies]:
@@ -140,15 +80,6 @@ def describe_versions(source: Source, config: PipelineConfig | None) -> Versions
         rows.append(("training options", f"sha256 {hashlib.sha256(text.encode()).hexdigest()}"))
         options += [(name, _to_yaml(group)) for name, group in stored.items()]
     return Versions(rows, options)
-
-
-def _find_best(name: str, values: Sequence[float | None] | None) -> int | None:
-    """The first epoch, counted from 1, with the least loss or the greatest metric."""
-    numbers = [value for value in values or [] if value is not None]
-    if not values or not numbers:
-        return None
-    best = min(numbers) if "loss" in name or "error" in name else max(numbers)
-    return values.index(best) + 1
 
 
 def _to_yaml(options: Any) -> str:

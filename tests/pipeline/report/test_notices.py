@@ -2,11 +2,9 @@ import dataclasses
 
 import pytest
 
-from image_pipeline.components.training.history import InputWait
 from image_pipeline.report.classes import ClassCounts, ClassTable
 from image_pipeline.report.leakage import Check
 from image_pipeline.report.notices import list_notices
-from image_pipeline.report.training import Curve
 
 pytestmark = pytest.mark.beam
 
@@ -27,7 +25,8 @@ def test_notices_name_what_to_look_at(figures):
 
 
 def test_little_waiting_is_not_worth_a_notice(figures):
-    training = dataclasses.replace(figures["training"], input_wait=InputWait(0.09, 0.1, 1))
+    waited = {"input_wait_seconds_per_epoch": [0.1, 0.0, 0.125]}  # of 2.5 s
+    training = dataclasses.replace(figures["training"], **waited)
     texts = [each.text for each in list_notices(figures | {"training": training})]
     assert not any("waited" in text for text in texts)
 
@@ -42,9 +41,9 @@ def test_labels_in_doubt_are_noticed_if_their_judges_are_good(figures):
 
 
 def test_records_of_unknown_class_and_values_that_are_no_numbers_are_noticed(figures):
-    curves = [Curve("auc", [0.5, None], None, None)]
     unknown = {"train": 0, "eval": 1200}
-    training = dataclasses.replace(figures["training"], unknown_records=unknown, curves=curves)
+    metrics = {"auc": [0.5, None]}
+    training = dataclasses.replace(figures["training"], unknown_records=unknown, metrics=metrics)
     texts = [each.text for each in list_notices(figures | {"training": training})]
     assert (
         "Records of classes unknown to training, left out of all figures: 1,200 of eval."
