@@ -58,7 +58,7 @@ def describe_evaluation(
     if found is None or folder is None or source.summary is None:
         nothing = dict.fromkeys(("evaluation", "matrix", "judged_labels"))
         return {**nothing, "said": "", "rating": "", "worst": [], "mislabelled": []}
-    if found.answers is None:
+    if found.answers is None and found.classes:
         absent["worst"] = "Masks and boxes have no list of records: pixels and boxes are measured."
     worst = [] if found.answers is None else found.answers.worst[:_MOST_WORST]
     doubts = read_mislabelled(folder)[:_MOST_MISLABELLED] if found.mislabelled else []

@@ -74,8 +74,8 @@ def rate(found: Evaluation) -> str:
     if not found.blessed:
         return "bad"
     is_better = say_worth(found).startswith("Better") or not found.constant
-    has_none = any(row.records and not row.figure.value for row in found.classes)
-    return "good" if is_better and not has_none and found.metric.is_share else "fair"
+    has_none = any(row.records and row.figure.value == 0 for row in found.classes)
+    return "good" if is_better and not has_none else "fair"
 
 
 def say_next(found: Evaluation) -> str:
