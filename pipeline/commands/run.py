@@ -169,9 +169,8 @@ def _run_and_tell(plan: "RunPlan", survey: "Listing", as_json: bool, quiet: bool
     from image_pipeline.components.locks import hold_lock
     from image_pipeline.run.metadata_file import check_metadata
     from image_pipeline.run_folder import RunFolder
-    from image_pipeline.show.ingest_summary import said_of_source
+    from image_pipeline.show.ingest_summary import describe_survey, said_of_source
     from image_pipeline.show.rows import print_rows
-    from image_pipeline.show.said import describe_survey
 
     folder = RunFolder(plan.output_dir)
     # Two runs at once would write the same metadata.db, and could push to the same folder.

@@ -1,8 +1,13 @@
-"""An ingest in numbers and in lines."""
+"""An ingest in numbers and in lines, with what its images are said to be."""
 
-from collections.abc import Iterable, Mapping
+import collections
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from image_pipeline.components.dataset.index_file import index_name, scan_index
 from image_pipeline.components.dataset.lists import LEFT_OUT, Skipped, read_list
 from image_pipeline.components.dataset.manifest import Manifest, read_manifest
 from image_pipeline.components.dataset.paths import SKIPPED
@@ -12,9 +17,12 @@ from image_pipeline.components.ingest.unserved import (
     PROFILE,
     count_unserved,
 )
+from image_pipeline.components.labels.boxes import CLIPPED, say_cut
+from image_pipeline.components.labels.kinds import BOXES, CLASSES, MASKS, VALUES, find_kind
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.names import decode_name, printable
-from image_pipeline.show.said import said_rows, summarize_said
-from image_pipeline.show.words import format_count
+from image_pipeline.show.rows import format_classes, format_mask_classes
+from image_pipeline.show.words import format_count, format_fact
 
 _MOST_NAMES = 5
 
@@ -30,7 +38,7 @@ def summarize_data_set(examples_dir: str) -> dict[str, Any]:
     unknown = find_unknown(examples_dir, manifest)
     left_out = {"leave_out_unknown": len(unknown), "leave_out_examples": unknown[:_MOST_NAMES]}
     said = {"understood": list(manifest.options.get("understood", ()))}
-    said |= summarize_said(examples_dir, manifest)
+    said |= _summarize_said(examples_dir, manifest)
     return summarize_manifest(manifest) | said | unserved | left_out
 
 
@@ -93,7 +101,7 @@ def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
         ("rejected", f"{ingest['quarantined']:,}" + (f" ({reasons})" if reasons else "")),
         ("duplicates", f"{ingest['duplicates']:,}"),
         ("shards", f"{shards:,}, {ingest['bytes'] / 1e6:,.1f} MB"),
-        *said_rows(ingest),
+        *_said_rows(ingest),
     ]
     if found := ingest.get("depth_found"):
         rows.append(("16 bits", f"{found[0]:,} to {found[1]:,} became 0 to 255"))
@@ -148,3 +156,84 @@ def _list_classes(names: list[str]) -> str:
     """The number of classes, and the first of them."""
     some = [printable(name) for name in names[:_MOST_NAMES]] + ["…"] * (len(names) > _MOST_NAMES)
     return f"{format_count(len(names), 'class')}: {', '.join(some)}"
+
+
+def _summarize_said(data_dir: str, manifest: Manifest) -> dict[str, Any]:
+    """The numbers of what is said of a data set's images.
+
+    Returns:
+      `mask_classes` and `mask_pixels`, in the order of ids; `boxes` of each class, and in how many
+      images some were cut at the edge (`images_of_cut_boxes`); images with each of the `tags`; or
+      `values`, with `least`, `mean` and `most`. {} for classes.
+    """
+    kind = find_kind(manifest.columns)
+    names, counts = kind.class_names(manifest), kind.counts(manifest, manifest.splits)
+    if kind is MASKS:
+        counted = [counts[str(number)] for number in range(len(names))]
+        return {"mask_classes": list(names), "mask_pixels": counted}
+    if kind is BOXES:
+        told = (pc.starts_with(c.flatten(), f"{CLIPPED}:") for c in _scan(data_dir, "notes"))
+        cut = sum(pc.sum(each).as_py() or 0 for each in told)
+        return {"boxes": {name: counts[name] for name in names}, "images_of_cut_boxes": cut}
+    if kind is CLASSES:
+        return {}
+    columns = _scan(data_dir, index_name(kind.columns[0]))
+    if kind is VALUES:
+        return _summarize_values(columns)
+    tags = collections.Counter(name for column in columns for name in column.flatten().to_pylist())
+    return {"tags": dict(sorted(tags.items()))}
+
+
+def _said_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The lines of what `_summarize_said` found."""
+    if names := summary.get("mask_classes"):
+        return [("mask classes", format_mask_classes(names, summary["mask_pixels"]))]
+    for kind in ("boxes", "tags"):
+        if counts := summary.get(kind):
+            rows = [{"name": name, "records": count} for name, count in counts.items()]
+            text = format_classes(rows)
+            if kind == "tags":
+                return [(kind, text)]
+            of_what = format_count(len(rows), "class")
+            text = f"{sum(counts.values()):,} of {of_what}, {text.partition(', ')[2]}"
+            cut = say_cut(summary["images_of_cut_boxes"], summary["written"])
+            return [(kind, text), *[("look at", cut)] * bool(cut)]
+    if values := summary.get("values"):
+        least, mean, most = (format_fact(values[name]) for name in ("least", "mean", "most"))
+        return [("values", f"{least} to {most}, mean {mean}")]
+    return []
+
+
+def describe_survey(classes: Sequence[str], options: IngestOptions) -> str:
+    """What images are said to be, before any is read.
+
+    Args:
+      classes: the names of classes, or tags, that were found.
+      options: of ingest, with all that a table says.
+    """
+    kind = options.label_kind
+    if kind is MASKS:
+        named = options.masks and options.masks.classes
+        return f"masks of {format_count(len(named), 'class')}" if named else "masks"
+    if kind is BOXES and options.boxes is not None:
+        return f"boxes of {format_count(len(options.boxes.classes or ()), 'class')}"
+    return kind.name if kind is VALUES else f"{len(classes):,} {kind.name}"
+
+
+def _scan(data_dir: str, name: str) -> Iterator[pa.Array]:
+    for table in scan_index(data_dir, [name]):
+        yield table[name].combine_chunks()
+
+
+def _summarize_values(columns: Iterator[pa.Array]) -> dict[str, Any]:
+    parts = [column.to_numpy() for column in columns if len(column)]
+    if not parts:
+        return {}
+    total = sum(float(part.sum()) for part in parts)
+    return {
+        "values": {
+            "least": float(min(part.min() for part in parts)),
+            "mean": total / sum(map(len, parts)),
+            "most": float(max(part.max() for part in parts)),
+        }
+    }

@@ -1,6 +1,6 @@
 import pytest
 
-from image_pipeline.history.changed_images import compare_images
+from image_pipeline.history.reasons import compare_images
 from tests.drawings import draw, encode_png, write_folder
 from tests.ingest_runs import ingest
 
