@@ -7,8 +7,8 @@ from typing import Annotated, Any, TypeVar
 import pydantic
 
 from image_pipeline.components import files
-from image_pipeline.components.csv_text import read_csv
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.evaluation.csv_text import read_csv
 from image_pipeline.components.evaluation.metrics import IN_WORDS, Estimate, Metric
 from image_pipeline.components.json_files import check_json, read_json
 from image_pipeline.components.json_text import to_sealed_json

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import tensorflow as tf
 
 from image_pipeline.components import files
-from image_pipeline.components.csv_text import write_csv
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import RecordIndex, find_index, read_table
 from image_pipeline.components.dataset.manifest import Manifest, read_manifest
@@ -24,6 +23,7 @@ from image_pipeline.components.evaluation.answers import (
     join_tables,
 )
 from image_pipeline.components.evaluation.collecting import Collection
+from image_pipeline.components.evaluation.csv_text import write_csv
 from image_pipeline.components.evaluation.embedding import choose_rows, embed_rows, fold_keys
 from image_pipeline.components.evaluation.facts import (
     COLUMNS,

@@ -12,10 +12,10 @@ import pytest
 
 from image_pipeline.cli import call
 from image_pipeline.components import contract
-from image_pipeline.components.csv_text import write_csv
 from image_pipeline.components.dataset.index import read_index
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError, find_user_error
+from image_pipeline.components.evaluation.csv_text import write_csv
 from image_pipeline.components.evaluation.facts import (
     COLUMNS,
     FACTS,

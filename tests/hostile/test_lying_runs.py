@@ -5,8 +5,8 @@ import sqlite3
 
 import pytest
 
-from image_pipeline.components.csv_text import write_csv
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.evaluation.csv_text import write_csv
 from image_pipeline.components.evaluation.facts import (
     COLUMNS,
     MISLABELLED,

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from image_pipeline.components.csv_text import write_csv
 from image_pipeline.components.evaluation import facts
+from image_pipeline.components.evaluation.csv_text import write_csv
 from image_pipeline.report.outliers import Outliers, Strange, find_outliers, list_outliers
 from image_pipeline.report.pixels import measure_image
 

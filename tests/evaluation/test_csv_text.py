@@ -4,7 +4,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from image_pipeline.components.csv_text import read_csv, write_csv
+from image_pipeline.components.evaluation.csv_text import read_csv, write_csv
 
 pytestmark = pytest.mark.unit
 
