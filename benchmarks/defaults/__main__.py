@@ -114,11 +114,10 @@ def train_by_trainer(
             )
         )
         metrics = json.loads(pathlib.Path(output, "run/history.json").read_text())["metrics"]
-        name = "val_mean_io_u" if "val_mean_io_u" in metrics else "val_accuracy"
-        has_boxes = "boxes" in config["ingest"]
-        figure = (
-            _measure_boxes(f"{output}/model", folder / "data") if has_boxes else metrics[name][-1]
-        )
+        if "val_boxes_loss" in metrics:
+            figure = _measure_boxes(f"{output}/model", folder / "data")
+        else:
+            figure = metrics.get("val_mean_io_u", metrics.get("val_accuracy"))[-1]
     return {"figure": figure, "cpu_seconds": spent}
 
 
