@@ -16,8 +16,8 @@ from image_pipeline.components import progress
 from image_pipeline.components.arrays.in_place import refers
 from image_pipeline.components.dataset import record
 from image_pipeline.components.evaluation.collecting import make_collectors
+from image_pipeline.components.evaluation.embedding import fetch_record
 from image_pipeline.components.evaluation.evaluation import CANDIDATE
-from image_pipeline.components.evaluation.scoring import fetch_record
 from image_pipeline.components.training.non_finite import check_probabilities
 
 

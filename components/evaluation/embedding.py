@@ -8,10 +8,11 @@ import numpy as np
 import tensorflow as tf
 
 from image_pipeline.components import files, threads
+from image_pipeline.components.arrays.in_place import fetch, refers
+from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import RecordIndex
-from image_pipeline.components.dataset.stored import StoredRecords
+from image_pipeline.components.dataset.stored import StoredRecords, take_parsed_image
 from image_pipeline.components.evaluation.answers import LEAST_PROBABILITY
-from image_pipeline.components.evaluation.scoring import fetch_record
 from image_pipeline.components.tasks.signatures import (
     EMBED_EXAMPLES,
     EMBEDDING,
@@ -76,3 +77,17 @@ def _read_batches(index: RecordIndex, rows: np.ndarray) -> Iterator[Sequence[byt
         lambda row: fetch_record(records.read(row)), rows.tolist(), workers, batch=8
     )
     return iter(lambda: list(itertools.islice(read, _BATCH)), [])
+
+
+def fetch_record(serialized: bytes) -> bytes:
+    """A serialized record with its image, also if it holds only where that is.
+
+    Raises:
+      UserError: if the file that has the image is gone, or was changed.
+    """
+    if not refers(serialized):
+        return serialized
+    example = tf.train.Example.FromString(serialized)
+    feature = example.features.feature
+    feature[record.IMAGE].bytes_list.value[0] = bytes(fetch(take_parsed_image(feature)).encoded)
+    return example.SerializeToString()

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from image_pipeline.components.evaluation.paired import compare_answers, find_p_value
+from image_pipeline.components.evaluation.intervals import compare_answers, find_p_value
 
 pytestmark = pytest.mark.unit
 

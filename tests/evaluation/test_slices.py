@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from image_pipeline.components.evaluation.figures import describe_model
-from image_pipeline.components.evaluation.slices import list_slices
+from image_pipeline.components.evaluation.figures import describe_model, list_slices
 from tests.evaluation.answer_tables import make_table
 
 pytestmark = pytest.mark.unit
