@@ -8,6 +8,7 @@ class Tags(LabelKind):
     """Each record has a list of names."""
 
     name = "tags"
+    another = "other tags"
     columns = (LABEL_COLUMNS["strings"],)
 
 

@@ -8,6 +8,7 @@ class Values(LabelKind):
     """Each record has a number."""
 
     name = "values"
+    another = "another value"
     columns = (LABEL_COLUMNS["float"],)
     unweighted = "records by their class, but the labels are numbers; leave it at none."
     unsmoothed = "the labels are numbers"

@@ -4,6 +4,7 @@ from typing import Any
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.labels.kinds import find_kind
 from image_pipeline.config import PipelineConfig
 from image_pipeline.named_folder import Source
 from image_pipeline.report.box_table import describe_boxes
@@ -72,6 +73,7 @@ def gather_figures(source: Source, data: DataSet, other: Source | None = None) -
 
 def _describe_data(source: Source, data: DataSet) -> dict[str, Any]:
     manifest, data_dir = source.manifest, source.data_dir
+    kind = find_kind(manifest.columns)
     looked_for = manifest.books.near_duplicates is not None
     tried = measure_images(data)
     measured = [each for each in tried if each is not None]
@@ -80,6 +82,7 @@ def _describe_data(source: Source, data: DataSet) -> dict[str, Any]:
     )
     return {
         "understood": list(manifest.options.get("understood", ())),
+        **{"label_kind": kind.name, "another": kind.another},
         "books": describe_books(manifest),
         "classes": describe_classes(manifest.books.classes),
         **describe_masks(manifest),

@@ -117,6 +117,28 @@ for (const table of all("table.sortable")) {
   }
 }
 
+// Each table as CSV (RFC 4180): shown numbers without their thousands' commas, and no text that a
+// spreadsheet would take for a formula.
+function writeCell(cell) {
+  const text = cell.textContent.trim().replace(/\s+/g, " ");
+  if (cell.classList.contains("n")) return quote(text.replace(/(\d),(?=\d{3})/g, "$1"));
+  return quote(/^[=+\-@]/.test(text) ? `'${text}` : text);
+}
+function quote(text) {
+  return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+function writeCsv(table) {
+  return [...table.rows].map((row) => `${[...row.cells].map(writeCell).join()}\r\n`).join("");
+}
+for (const table of all("table")) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "csv";
+  button.textContent = "copy as CSV";
+  button.addEventListener("click", () => copy(writeCsv(table), button));
+  table.after(button);
+}
+
 // Copying: the clipboard, or, where a browser keeps it from pages on disk, a selected text.
 async function copy(text, button) {
   try {

@@ -94,7 +94,7 @@ def test_the_page_of_tags_lists_them_under_thumbnails(folder):
     assert "Images without any tag: 4 of train, 4 of eval." in page
     assert f"<figcaption><b>{escape('<b>, sky, tree')}</b>" in page
     assert "<h4>(no tag)</h4>" in page and "no label" not in page
-    assert "Tags without a record in the split eval: 1 of 3." in page
+    assert "Tags without a record in the split eval: 1 of 3; more images" in page
     assert [row.name for row in figures["samples"].rows] == ["", "<b>", "sky", "tree"]
 
 

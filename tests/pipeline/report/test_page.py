@@ -155,7 +155,7 @@ def test_the_page_shows_the_figures(texts, run):
     ):
         assert shown in words, shown
     words = " ".join(" ".join(Page(texts["data set"]).words).split())
-    assert "What stands out Rejected files: 2 (7.4 %). Files with the same bytes" in words
+    assert "What stands out Files with the same bytes as one with another label: 1;" in words
     assert "Only the report of a run has this" in words and "Ingest compared all images" in words
     assert "Files that repeat another one's bytes: 2, in 2 groups." in words
     assert "look like another one: 2, in 1 group." in words and "Nothing to compare with" in words
@@ -168,8 +168,9 @@ def test_the_same_data_give_the_same_page(data_dir, texts, tmp_path):
 def test_the_command_tells_where_the_page_is_and_what_stands_out(data_dir, tmp_path):
     output, _ = write(data_dir, tmp_path / "page.html")
     assert output.splitlines() == [
-        "quarantine: Rejected files: 2 (7.4 %).",
-        "conflicts: Files with the same bytes as one of another class: 1.",
+        "conflicts: Files with the same bytes as one with another label: 1; correct the labels, "
+        "and ingest again.",
+        "quarantine: Rejected files: 2 (7.4 %); repair them, and ingest again.",
         str(tmp_path / "page.html"),
     ]
 
