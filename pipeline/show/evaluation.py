@@ -73,7 +73,7 @@ def rate(found: Evaluation) -> str:
     """How the page shows a verdict: "bad"; "fair" of one that leaves doubts; "good"."""
     if not found.blessed:
         return "bad"
-    is_better = say_worth(found).startswith("Better") or not found.constant
+    is_better = say_worth(found) in ("", "Better than guessing")  # "": nobody can tell
     has_none = any(row.records and row.figure.value == 0 for row in found.classes)
     return "good" if is_better and not has_none else "fair"
 

@@ -144,6 +144,8 @@ def test_a_model_that_is_better_than_guessing_and_knows_each_class_is_good():
     metrics = {"accuracy": Estimate(0.9, 0.8, 0.95)}
     good = change(metrics=metrics, mislabelled=None)
     assert rate(good) == "good" and "Next" not in say_verdict(good, True)
+    certain = change(good, metrics={"accuracy": Estimate(1.0)})
+    assert rate(certain) == "good" and say_verdict(certain, True).startswith("Good enough")
     classes = [
         ClassFacts(name="emu", records=2, figure=Estimate(0.0)),
         ClassFacts(name="cat", records=40, figure=HALF),
