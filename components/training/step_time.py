@@ -7,8 +7,9 @@ import tensorflow as tf
 
 from image_pipeline.components.models.find_builder import find_builder
 from image_pipeline.components.models.names import BACKBONES
-from image_pipeline.components.models.options import TrainingOptions
+from image_pipeline.components.models.options import FineTuning, TrainingOptions
 from image_pipeline.components.tasks.choose_task import TASK_OF
+from image_pipeline.components.training.phases import Phases
 
 # As many images a step as have so many pixels: with few small ones, calling the step would take
 # more time than the step.
@@ -37,10 +38,10 @@ def measure_step(
     count = min(_MOST, max(_LEAST, _PIXELS // (height_px * width_px)))
     outputs = 1 if task.head == "value" else max(2, classes)
     build = find_builder(model_name, task.head)
-    model = build(shape, outputs, TrainingOptions(model=model_name))
-    for layer in model.layers:  # BatchNorm that learns takes half as much time again.
-        is_norm = isinstance(layer, keras.layers.BatchNormalization)
-        layer.trainable = not (is_norm and model_name in BACKBONES)
+    tuning = FineTuning(head_epochs=1) if model_name in BACKBONES else None
+    training = TrainingOptions(model=model_name).model_copy(update={"fine_tuning": tuning})
+    model = build(shape, outputs, training)
+    Phases(model, training).enter(epoch=1)  # BatchNorm that learns takes half as much time again.
     images = tf.zeros([count, *shape])
     labels, _ = task.make_labels(model(images), False)
     model.train_on_batch(images, labels)  # traces
