@@ -80,7 +80,7 @@ NAMES = {
     ("components/models/heads.py", "_inbound_nodes"): (
         "keras.src.ops.operation"  # which layers come before the outputs
     ),
-    ("components/models/smoothing.py", "_keras_mask"): (
+    ("components/models/compiling.py", "_keras_mask"): (
         "keras.src.backend.common.masking"  # which records a loss leaves out
     ),
     ("components/training/averaging.py", "_trainable_variables"): (
@@ -88,7 +88,7 @@ NAMES = {
     ),
     # Keras's public attribute is the rate at the present step, not the schedule.
     ("components/training/phases.py", "_learning_rate"): "keras.src.optimizers.base_optimizer",
-    ("components/models/saved_model.py", "_flatten_layers"): "keras.src.layers.layer",
+    ("components/models/find_builder.py", "_flatten_layers"): "keras.src.layers.layer",
     ("components/training/phases.py", "_flatten_layers"): "keras.src.layers.layer",
     ("components/training/pixel_check.py", "_flatten_layers"): "keras.src.layers.layer",
     ("components/training/pixel_check.py", "_layers"): "keras.src.layers.layer",

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from image_pipeline.components.models import efficientnet_lite
+from image_pipeline.components.models import backbones
 
 _BATCH = 32  # of image_dataset_from_directory
 _GUIDE_PX, _TUTORIAL_PX = 150, 180
@@ -86,7 +86,7 @@ def fine_tuning(folder: pathlib.Path, side_px: int, seed: int, cpu_seconds: floa
     side = _GUIDE_PX
     train, evaluated = _read(folder, (side, side), seed)
     images = keras.Input((side, side, 3))
-    body = keras.Model(images, efficientnet_lite.see_pooled(images, pretrained=True))
+    body = keras.Model(images, backbones.see_pooled(images, pretrained=True))
     body.trainable = False
     inputs = keras.Input((side, side, 3))
     outputs = keras.layers.RandomFlip("horizontal")(inputs)

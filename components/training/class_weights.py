@@ -50,7 +50,7 @@ def check_tag_loss(model: keras.Model, tags: int, name: str) -> None:
         raise UserError(
             "training.class_weights=balanced weighs each tag, so the loss of "
             f"training.model={name} must be [batch, tags]; compile it with "
-            "image_pipeline.components.models.tag_model.binary_cross_entropy."
+            "image_pipeline.components.models.model.binary_cross_entropy."
         ) from error
 
 

@@ -12,30 +12,9 @@ import keras
 import numpy as np
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.models.compiling import Scaled
 from image_pipeline.components.models.heads import find_heads
 from image_pipeline.components.models.options import TrainingOptions
-
-
-@keras.saving.register_keras_serializable("image_pipeline")
-class Scaled(keras.optimizers.schedules.LearningRateSchedule):
-    """Another schedule, times a factor, for an optimizer that counts its steps from a later one."""
-
-    def __init__(self, schedule: Any, factor: float, first_step: int):
-        """Takes these."""
-        super().__init__()
-        self.schedule, self.factor, self.first_step = schedule, factor, first_step
-
-    def __call__(self, step: Any) -> Any:
-        """The rate at a step."""
-        return self.schedule(step + self.first_step) * self.factor
-
-    def get_config(self) -> dict[str, Any]:
-        """What makes another one like it."""
-        return {
-            "schedule": self.schedule,
-            "factor": self.factor,
-            "first_step": self.first_step,
-        }
 
 
 class Phases:

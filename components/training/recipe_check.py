@@ -11,8 +11,7 @@ import pydantic
 from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import describe_error
-from image_pipeline.components.models.options import TrainingOptions
-from image_pipeline.components.models.recipe import OF_THE_COMPILER
+from image_pipeline.components.models.options import OF_THE_COMPILER, TrainingOptions
 
 _LOG = logging.getLogger(__name__)
 # Who asks for these (the last is what `vars` asks for) may read everything in what they return.

@@ -10,10 +10,9 @@ import tensorflow as tf
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError, explain_shortage
 from image_pipeline.components.messages import describe_error
-from image_pipeline.components.models.carry_over import carry_over
 from image_pipeline.components.models.names import IMAGENET
 from image_pipeline.components.models.options import TrainingOptions
-from image_pipeline.components.models.weights import read_weights
+from image_pipeline.components.models.weights import carry_over, read_weights
 from image_pipeline.components.tasks.signatures import (
     CLASSES,
     IMAGE_BYTES,

@@ -14,8 +14,8 @@ from image_pipeline.components import progress
 from image_pipeline.components.feeding.input_fn import input_fn, steps_per_epoch
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Mode
+from image_pipeline.components.models.compiling import set_length
 from image_pipeline.components.models.options import TrainingOptions
-from image_pipeline.components.models.schedule import set_length
 from image_pipeline.components.order.batches import Position
 from image_pipeline.components.tasks.choose_task import find_task, name_model
 from image_pipeline.components.tasks.refusals import check_training

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from image_pipeline.choose_steps import SMALL_PX, choose_steps
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.extras import find_missing
 from image_pipeline.components.models.names import (
     CNN,
@@ -18,6 +19,7 @@ from image_pipeline.components.models.names import (
     UNET,
     UNET_LITE0,
     WANTED_PIXELS,
+    find_weights,
 )
 from image_pipeline.init.layout import Layout, choose_shares
 from image_pipeline.init.sizes import Sizes
@@ -163,7 +165,13 @@ def _refuse_photos(sizes: Sizes) -> str:
         return f"ImageNet's weights are of 3 channels of 8 bits, not {channels} of {dtype}"
     if min(sizes.height_px, sizes.width_px) < _LEAST_PHOTO_PX:
         return f"images below {_LEAST_PHOTO_PX} pixels"
-    return find_missing("weights", "starting from ImageNet's photos")
+    if missing := find_missing("weights", "starting from ImageNet's photos"):
+        return missing
+    try:
+        find_weights(read=False)
+    except UserError as error:
+        return str(error).rstrip(".")
+    return ""
 
 
 def _list_small(layout: Layout, sizes: Sizes) -> list[str]:

@@ -10,7 +10,7 @@ import skimage
 
 from image_pipeline.components import extras
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.models import efficientnet_lite
+from image_pipeline.components.models import backbones, names
 from image_pipeline.components.models.find_builder import find_builder
 from image_pipeline.components.models.options import TrainingOptions
 
@@ -27,7 +27,7 @@ def test_efficientnet_lite_knows_what_a_photo_shows(photo, classes):
     model = find_builder(LITE.model, "classes")((224, 224, 3), 2, LITE)
     see = keras.Model(model.inputs, model.layers[-1].input)
     image = keras.ops.image.resize(getattr(skimage.data, photo)(), (224, 224), antialias=True)
-    head = dict(efficientnet_lite._read_arrays(efficientnet_lite.find_weights()))
+    head = dict(backbones._read_arrays(names.find_weights()))
     features = see({"image": np.asarray(image)[None] / 127.5 - 1})
     answer = np.asarray(features) @ head["_fc.weight"].T + head["_fc.bias"]
     assert int(answer.argmax()) in classes
@@ -36,7 +36,7 @@ def test_efficientnet_lite_knows_what_a_photo_shows(photo, classes):
 def test_its_maps_see_with_the_same_weights():
     image = np.random.default_rng(0).uniform(-1, 1, (1, 64, 96, 3)).astype(np.float32)
     inputs = keras.Input((64, 96, 3))
-    maps = efficientnet_lite.see_stages(inputs, pretrained=True)
+    maps = backbones.see_stages(inputs, pretrained=True)
     sizes = [each.shape[1:] for each in maps]
     assert sizes == [(32, 48, 16), (16, 24, 24), (8, 12, 40), (4, 6, 112), (2, 3, 320)]
     whole = find_builder(LITE.model, "classes")((64, 96, 3), 2, LITE)
@@ -58,7 +58,7 @@ def test_masks_and_boxes_start_from_it(name, head, size):
     options = TrainingOptions(model=name, weights="imagenet")
     model, other = build(size, 3, options), build(size, 3, TrainingOptions(model=name))
     (first,), (random,) = model.layers[1].get_weights(), other.layers[1].get_weights()
-    head = dict(efficientnet_lite._read_arrays(efficientnet_lite.find_weights()))
+    head = dict(backbones._read_arrays(names.find_weights()))
     np.testing.assert_array_equal(first, head["_conv_stem.weight"].transpose(2, 3, 1, 0))
     assert not np.array_equal(first, random)
     if name == "unet_lite0":
@@ -78,15 +78,15 @@ def test_without_the_package_it_says_what_to_install(monkeypatch):
 @pytest.mark.parametrize("content", [None, b"", b"<html>", "flipped"])
 def test_a_damaged_file_is_told_and_not_read(monkeypatch, tmp_path, content):
     """A flipped byte would give other weights, and nothing would fail."""
-    folder = tmp_path / efficientnet_lite._PACKAGE / "models"
+    folder = tmp_path / names._PACKAGE / "models"
     folder.mkdir(parents=True)
     (folder.parent / "__init__.py").touch()
     if content == "flipped":
-        with open(efficientnet_lite.find_weights(), "rb") as file:
+        with open(names.find_weights(), "rb") as file:
             content = bytearray(file.read())
         content[len(content) // 2] ^= 1
     if content is not None:
-        (folder / efficientnet_lite._FILE).write_bytes(content)
+        (folder / names._FILE).write_bytes(content)
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(
         UserError, match=r"must begin with 57934424, got .*; install them anew: pip"
@@ -96,7 +96,7 @@ def test_a_damaged_file_is_told_and_not_read(monkeypatch, tmp_path, content):
 
 def test_no_code_is_unpickled():
     with pytest.raises(pickle.UnpicklingError, match=r"builtins\.eval is no part of a tensor"):
-        efficientnet_lite._Tensors(io.BytesIO(pickle.dumps(eval))).load()
+        backbones._Tensors(io.BytesIO(pickle.dumps(eval))).load()
 
 
 MOBILE = TrainingOptions(model="MobileNetV3Small", weights="imagenet")

@@ -9,8 +9,7 @@ import pytest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.models.compiling import compile_model
 from image_pipeline.components.models.model import build_model
-from image_pipeline.components.models.options import TrainingOptions
-from image_pipeline.components.models.recipe import Optimizer
+from image_pipeline.components.models.options import Optimizer, TrainingOptions
 
 pytestmark = pytest.mark.e2e
 

@@ -1,3 +1,7 @@
+import pickle
+import subprocess
+import sys
+
 import keras
 import numpy as np
 import pytest
@@ -6,8 +10,9 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.models.find_builder import find_builder
 from image_pipeline.components.models.options import TrainingOptions
-from image_pipeline.components.tasks.choose_task import TASKS
+from image_pipeline.components.tasks.choose_task import TASK_OF, TASKS
 from image_pipeline.components.training.model_check import build_checked_model
+from image_pipeline.components.training.phases import Phases
 from image_pipeline.components.views.options import ViewOptions
 
 pytestmark = pytest.mark.unit
@@ -78,3 +83,60 @@ def test_a_backbone_says_which_images_it_takes():
 def test_a_model_of_another_kind_is_refused():
     with pytest.raises(UserError, match=r"training.model=unet gives masks"):
         find_builder("unet", "tags")
+
+
+# With the import that docs/training.md names; and once more, as TFX imports a dotted path's module.
+LOAD = """
+import importlib
+import pickle
+import sys
+
+import keras
+
+import image_pipeline.components.models.find_builder
+
+def answer(name):
+    with open(f"{name}.data", "rb") as file:
+        images, labels = pickle.load(file)
+    model = keras.models.load_model(f"{name}.keras")
+    return model.predict(images, verbose=0), model.evaluate(images, labels, verbose=0)
+
+found = {name: answer(name) for name in sys.argv[1:]}
+for name, module in list(sys.modules.items()):
+    if name.startswith("image_pipeline.components.models."):
+        importlib.reload(module)
+again = {name: answer(name) for name in sys.argv[1:]}
+with open("found", "wb") as file:
+    pickle.dump([found, again], file)
+"""
+
+
+@pytest.mark.e2e
+def test_what_keras_saved_of_every_kind_is_loaded_with_loss_metrics_and_schedule(tmp_path):
+    due = {}
+    images = np.random.default_rng(0).normal(size=(4, 16, 16, 3)).astype(np.float32)
+    for label, task in TASK_OF.items():
+        spread = {"label_smoothing": 0.1} if label.name in ("classes", "tags") else {}
+        options = TrainingOptions(
+            model=task.default_model,
+            schedule="cosine",
+            warm_start="latest_blessed",
+            fine_tuning={"head_epochs": 1},
+            **spread,
+        )
+        outputs = 1 if task.head == "value" else 3
+        model = find_builder(task.default_model, task.head)((16, 16, 3), outputs, options)
+        Phases(model, options, steps_per_epoch=1).enter(epoch=1)
+        labels, _ = task.make_labels(model(images), False)
+        labels = keras.tree.map_structure(np.asarray, labels)
+        model.train_on_batch(images, labels)
+        model.save(tmp_path / f"{task.head}.keras")
+        (tmp_path / f"{task.head}.data").write_bytes(pickle.dumps((images, labels)))
+        evaluated = model.evaluate(images, labels, verbose=0)
+        due[task.head] = (model.predict(images, verbose=0), evaluated)
+    assert len(due) == 5
+    subprocess.run([sys.executable, "-c", LOAD, *due], cwd=tmp_path, check=True)
+    for found in pickle.loads((tmp_path / "found").read_bytes()):
+        for head, (outputs, evaluated) in due.items():
+            keras.tree.map_structure(np.testing.assert_array_equal, found[head][0], outputs)
+            assert found[head][1] == pytest.approx(evaluated, rel=1e-6)

@@ -7,8 +7,7 @@ import keras
 import pydantic
 import pytest
 
-from image_pipeline.components.models.options import TrainingOptions
-from image_pipeline.components.models.recipe import OF_THE_COMPILER, Optimizer
+from image_pipeline.components.models.options import OF_THE_COMPILER, Optimizer, TrainingOptions
 
 pytestmark = pytest.mark.unit
 

@@ -5,14 +5,19 @@ import math
 import keras
 import pytest
 
+from image_pipeline.components.models.compiling import (
+    Scaled,
+    Schedule,
+    make_learning_rate,
+    set_length,
+)
 from image_pipeline.components.models.options import TrainingOptions
-from image_pipeline.components.models.schedule import Schedule, make_learning_rate, set_length
 
 pytestmark = pytest.mark.unit
 
 
 def _rates(epochs, steps_per_epoch, **options):
-    given = make_learning_rate(TrainingOptions(epochs=epochs, **options), 0.5)
+    given = make_learning_rate(TrainingOptions(epochs=epochs, learning_rate=0.5, **options))
     given.set_length(epochs, steps_per_epoch)
     return [float(given(step)) for step in range(epochs * steps_per_epoch + 1)]
 
@@ -33,7 +38,7 @@ def test_a_constant_rate_after_a_warm_up():
 
 
 def test_a_rate_that_never_changes_is_a_number():
-    assert make_learning_rate(TrainingOptions(), 0.5) == 0.5
+    assert make_learning_rate(TrainingOptions(learning_rate=0.5)) == 0.5
 
 
 @pytest.mark.parametrize("scaled", [False, True])
@@ -49,6 +54,14 @@ def test_a_compiled_model_is_told_the_length(scaled):
     assert float(model.optimizer.learning_rate) == pytest.approx(0.25)
 
 
-def test_another_one_like_it():
-    schedule = Schedule(0.5, "cosine", 1.0, 0.1)
-    assert Schedule.from_config(schedule.get_config()).get_config() == schedule.get_config()
+@pytest.mark.parametrize("length", [None, [4, 3]])
+def test_another_one_like_it(length):
+    """Also of how long training is: a model that was saved in its midst goes on with its rates."""
+    schedule = Schedule(0.5, "cosine", 1.0, 0.1, length)
+    for each in (schedule, Scaled(schedule, 0.5, 2)):
+        saved = keras.saving.serialize_keras_object(each)
+        again = keras.saving.deserialize_keras_object(saved)
+        assert type(again) is type(each) and again.get_config() == each.get_config()
+        assert [float(again(step)) for step in range(12)] == [
+            float(each(step)) for step in range(12)
+        ]

@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.models.carry_over import carry_over
 from image_pipeline.components.models.find_builder import find_builder
 from image_pipeline.components.models.options import TrainingOptions
-from image_pipeline.components.models.weights import leave_out_head, name_weights, read_weights
+from image_pipeline.components.models.weights import (
+    carry_over,
+    leave_out_head,
+    name_weights,
+    read_weights,
+)
 
 pytestmark = pytest.mark.unit
 

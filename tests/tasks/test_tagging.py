@@ -8,8 +8,9 @@ from tensorflow_model_analysis.metrics import metric_types
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.evaluation import tag_scores
+from image_pipeline.components.models.find_builder import find_builder
+from image_pipeline.components.models.model import binary_cross_entropy
 from image_pipeline.components.models.options import TrainingOptions
-from image_pipeline.components.models.tag_model import binary_cross_entropy, build_model
 from image_pipeline.components.tasks.signatures import CLASSES, PROBABILITIES, TAGS
 from image_pipeline.components.tasks.tagging import TAGGING
 from image_pipeline.components.training.class_weights import check_tag_loss, weigh_records
@@ -40,7 +41,7 @@ def test_weights_multiply_the_loss_of_the_tags_that_a_record_has():
 
 
 def test_a_loss_of_whole_records_cannot_be_weighed_tag_by_tag():
-    model = build_model((8, 8, 3), 4, TrainingOptions())
+    model = find_builder("small", "tags")((8, 8, 3), 4, TrainingOptions())
     check_tag_loss(model, 4, "own.model")
     model.compile(loss="binary_crossentropy")
     with pytest.raises(UserError, match=r"training.model=own.model must be \[batch, tags\]"):
@@ -50,7 +51,7 @@ def test_a_loss_of_whole_records_cannot_be_weighed_tag_by_tag():
 @pytest.mark.e2e
 def test_the_default_network_gives_a_probability_of_each_tag_and_learns_one():
     keras.utils.set_random_seed(0)
-    model = build_model((8, 8, 3), 2, TrainingOptions(learning_rate=0.02))
+    model = find_builder("small", "tags")((8, 8, 3), 2, TrainingOptions(learning_rate=0.02))
     assert model.output_shape == (None, 2)
     generator = np.random.default_rng(0)
     tags = generator.integers(0, 2, (64, 2)).astype(np.float32)

