@@ -66,7 +66,8 @@ class EarlyStopping(keras.callbacks.Callback):
         name, logs = self._options.early_stopping_monitor, logs or {}
         check_monitor(name, logs)
         value, best = float(logs[name]), float(self.state.best)
-        if math.isfinite(value) and (math.isnan(best) or _is_better(name, value, best)):
+        is_better = value < best if is_error(name) else value > best
+        if math.isfinite(value) and (math.isnan(best) or is_better):
             self.state.best.assign(value)
             self.state.best_epoch.assign(epoch)
             self.state.waited.assign(0)
@@ -101,6 +102,6 @@ def check_monitor(name: str, known: Collection[str]) -> None:
         )
 
 
-def _is_better(name: str, value: float, best: float) -> bool:
-    is_loss = any(word in name for word in ("loss", "error", "entropy", "divergence"))
-    return value < best if is_loss else value > best
+def is_error(name: str) -> bool:
+    """Whether a figure of this name is better if it is less."""
+    return any(word in name for word in ("loss", "error", "entropy", "divergence"))

@@ -135,13 +135,13 @@ def _cross_validate(
 
     with hold_lock(plan.output_dir), open_terminal(plan.folder.log_path) as console:
         from image_pipeline.components.evaluation.metrics import METRICS
-        from image_pipeline.run.folds import cross_validate, notice_rare
+        from image_pipeline.run.folds import cross_validate, notice
         from image_pipeline.show.progress import ComponentProgress
 
         told = None if as_json or quiet else console
         noticed = [
             *survey.noticed,
-            *notice_rare(survey, folds),
+            *notice(survey, plan.config.training, folds),
             *check_functions(plan.config, len(survey.classes), plan.part),
         ]
         if told is not None:
@@ -161,7 +161,7 @@ def _cross_validate(
             models = ("models", f"{plan.output_dir}/fold_1 … fold_{folds}")
             print_rows([(f"mean of {folds} folds", "and its 95 % interval"), *rows, models], told)
     if as_json:
-        click.echo(to_json(summary))
+        click.echo(to_json(summary | {"noticed": noticed}))
 
 
 def _run_and_tell(plan: "RunPlan", survey: "Listing", as_json: bool, quiet: bool) -> None:

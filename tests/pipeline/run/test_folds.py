@@ -11,10 +11,12 @@ from click.testing import CliRunner
 
 from image_pipeline.cli import cli
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.evaluation.intervals import wilson_interval
 from image_pipeline.components.meaning.listing import list_images
 from image_pipeline.components.meaning.options import IngestOptions
+from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.config import load_config
-from image_pipeline.run.folds import _divide, cross_validate, notice_rare
+from image_pipeline.run.folds import _divide, _summarize, cross_validate, notice
 from image_pipeline.run.run_plan import plan_run
 from tests.drawings import draw, encode_png, write_folder
 
@@ -66,15 +68,52 @@ def test_each_image_is_judged_once_by_a_model_and_a_graph_that_have_not_seen_it(
         assert analysis["splits"] == [other for other in FOLDS if other != fold]
 
 
-def test_the_interval_is_students_of_the_folds(found):
-    _, summary = found
-    values = [each["accuracy"] for each in summary["folds"]]
-    assert len(values) == 3
-    figure, mean = summary["figures"]["accuracy"], statistics.mean(values)
-    apart = 4.302652729911275 * statistics.stdev(values) / math.sqrt(3)
-    assert figure == pytest.approx({"mean": mean, "low": mean - apart, "high": mean + apart})
-    history = json.loads((found[0] / "fold_2/history.json").read_text())
+def test_the_figures_are_the_trainings_last(found):
+    output, summary = found
+    history = json.loads((output / "fold_2/history.json").read_text())
     assert summary["folds"][1]["accuracy"] == history["metrics"]["val_accuracy"][-1]
+    values = [each["accuracy"] for each in summary["folds"]]
+    assert summary["figures"]["accuracy"]["mean"] == pytest.approx(sum(values) / 3)
+
+
+T_OF_5 = 2.7764451051977987  # Student's 97.5th percentile, of four degrees of freedom
+
+
+@pytest.mark.parametrize(
+    "values", [[0.9, 1.0, 1.0, 0.95, 1.0], [0.5, 0.8, 0.65, 0.7, 0.6], [0, 0, 0.1, 0, 0]]
+)
+def test_a_share_s_interval_is_wilson_s_of_what_lies_between_folds(values):
+    """Its ends are what the mean lies as far from as folds that differ so much allow."""
+    mean, error = statistics.mean(values), statistics.stdev(values) / math.sqrt(5)
+    figure = _summarize([{"accuracy": value} for value in values], 100)["accuracy"]
+    assert figure["mean"] == pytest.approx(mean)
+    assert 0 <= figure["low"] < mean < figure["high"] <= 1
+    for end in (figure["low"], figure["high"]):
+        error_there = error * math.sqrt(end * (1 - end) / (mean * (1 - mean)))
+        assert abs(end - mean) == pytest.approx(T_OF_5 * error_there)
+
+
+@pytest.mark.parametrize("right", [0, 80, 100])
+def test_folds_that_are_all_equal_are_no_surer_than_their_images(right):
+    figure = _summarize([{"accuracy": right / 100}] * 5, 100)["accuracy"]
+    low, high = wilson_interval(right, 100)
+    assert figure == pytest.approx({"mean": right / 100, "low": low, "high": high})
+
+
+def test_a_loss_s_interval_is_students():
+    values = [0.2, 0.4, 0.9]  # within 0 and 1 by chance
+    apart = 4.302652729911275 * statistics.stdev(values) / math.sqrt(3)
+    figure = _summarize([{"loss": value} for value in values], 100)["loss"]
+    assert figure == pytest.approx({"mean": 0.5, "low": 0.5 - apart, "high": 0.5 + apart})
+
+
+def test_early_stopping_by_what_then_judges_is_told(images, tmp_path):
+    listing = list_images(str(images), IngestOptions())
+    stops = TrainingOptions(early_stopping_patience=2)
+    (told,) = notice(listing, stops, 1)
+    assert "by the images that then judge it, so all figures are somewhat too good" in told
+    by_train = TrainingOptions(early_stopping_patience=2, early_stopping_monitor="loss")
+    assert notice(listing, by_train, 1) == notice(listing, TrainingOptions(), 1) == []
 
 
 def test_what_was_interrupted_goes_on(images, found, tmp_path):
@@ -138,7 +177,7 @@ def test_a_column_of_splits_is_left_out_where_that_is_said(images, tmp_path):
         cross_validate(load_config(None), list_rows(), str(tmp_path), 2, ())
     listing = list_rows(split=None)
     assert {*_divide(listing, FOLDS).options.splits} == {*FOLDS}
-    assert notice_rare(listing, 20) == []  # which are tags
+    assert notice(listing, TrainingOptions(), 20) == []  # which are tags
 
 
 @pytest.mark.parametrize("option", [("--to", "Trainer"), ("--push", "models")])
