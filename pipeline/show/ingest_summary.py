@@ -30,8 +30,9 @@ _MOST_NAMES = 5
 def summarize_data_set(examples_dir: str) -> dict[str, Any]:
     """The numbers of an ingest, with what was understood, and said of its images.
 
-    And `unserved`, images that a served model sees differently, and `leave_out_unknown`: how many
-    paths of `ingest.leave_out` are of no image, with the first of them as `leave_out_examples`.
+    And `share_out`, how a split gets the classes that it lacks; `unserved`, images that a served
+    model sees differently, and `leave_out_unknown`: how many paths of `ingest.leave_out` are of no
+    image, with the first of them as `leave_out_examples`.
     """
     manifest = read_manifest(examples_dir)
     unserved = {"unserved": count_unserved(examples_dir)}
@@ -39,7 +40,11 @@ def summarize_data_set(examples_dir: str) -> dict[str, Any]:
     left_out = {"leave_out_unknown": len(unknown), "leave_out_examples": unknown[:_MOST_NAMES]}
     said = {"understood": list(manifest.options.get("understood", ()))}
     said |= _summarize_said(examples_dir, manifest)
-    return summarize_manifest(manifest) | said | unserved | left_out
+    numbers, options = summarize_manifest(manifest), manifest.options
+    is_by_content = not options.get("split_pattern") and not options.get("columns", {}).get("split")
+    if numbers["missing_classes"] and is_by_content and not options.get("stratify"):
+        said["share_out"] = "ingest.stratify=true gives every class its share of each split"
+    return numbers | said | unserved | left_out
 
 
 def summarize_manifest(manifest: Manifest) -> dict[str, Any]:
@@ -119,7 +124,8 @@ def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
         said = f"{format_count(unknown, 'path')} of ingest.leave_out: {names}{more}"
         rows.append(("of no image", said))
     for split, names in ingest["missing_classes"].items():
-        rows.append((f"not in {split}", _list_classes(names)))
+        way_out = f"; {ingest['share_out']}" if "share_out" in ingest else ""
+        rows.append((f"not in {split}", _list_classes(names) + way_out))
     if ingest["conflicting_labels"]:
         rows.append(("same bytes, other label", f"{ingest['conflicting_labels']:,}"))
     if ingest["near_duplicates"] is not None:

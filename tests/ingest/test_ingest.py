@@ -240,6 +240,26 @@ def test_what_is_left_out_is_skipped_by_its_path_whatever_it_is(tmp_path):
     assert "of no image" not in without
 
 
+def test_classes_that_chance_left_out_of_a_split_are_told_with_the_way_out(tmp_path):
+    images = write_folder(tmp_path / "images", classes=("cat", "dog", "owl"), per_class=3)
+    (images / "rare").mkdir()
+    (images / "owl/002.png").rename(images / "rare/000.png")
+
+    def tell(name, **options):
+        ingest(images, tmp_path / name, splits={"train": 0.6, "eval": 0.4}, **options)
+        rows = ingest_rows(summarize_data_set(str(tmp_path / name)))
+        return {row: text for row, text in rows if row.startswith("not in")}
+
+    way_out = "ingest.stratify=true gives every class its share of each split"
+    missing = {"not in eval": "1 class: owl", "not in train": "1 class: rare"}
+    assert tell("chance") == {row: f"{names}; {way_out}" for row, names in missing.items()}
+    # Of two images 0.8 are due to eval, and one to train.
+    assert tell("shared", stratify=True) == {"not in eval": "2 classes: owl, rare"}
+    own = {"0": "eval", "1": "train", "2": "train"}
+    given = tell("given", split_pattern=r"[^/]+/00(?P<split>\d)", split_names=own)
+    assert given == {"not in train": "1 class: rare"}
+
+
 def read_sources(data_dir):
     return set(pq.read_table(data_dir / "index.parquet")["source"].to_pylist())
 

@@ -121,6 +121,8 @@ def test_classes_that_a_split_lacks_are_told():
     many = {"eval": [f"c{n}" for n in range(7)]}
     rows = dict(ingest_rows(INGEST | {"missing_classes": many}))
     assert rows["not in eval"] == "7 classes: c0, c1, c2, c3, c4, …"
+    rows = dict(ingest_rows(INGEST | {"missing_classes": many, "share_out": "set it"}))
+    assert rows["not in eval"] == "7 classes: c0, c1, c2, c3, c4, …; set it"
 
 
 def test_images_without_labels_lack_no_class():
