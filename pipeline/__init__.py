@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from image_pipeline.components.images.bad_image import BadImage
     from image_pipeline.components.ingest.component import ImageExampleGen
     from image_pipeline.components.sources.references import Annotations, ImageRef
-    from image_pipeline.components.training.sync_epochs import SyncEpochs
+    from image_pipeline.components.training.steps_per_execution import SyncEpochs
     from image_pipeline.components.transform.component import ImageTransform
 
 __all__ = [
@@ -48,7 +48,7 @@ _MODULES = {
     "ImageRef": "components.sources.references",
     "ImageTransform": "components.transform.component",
     "Annotations": "components.sources.references",
-    "SyncEpochs": "components.training.sync_epochs",
+    "SyncEpochs": "components.training.steps_per_execution",
     "UserError": "components.errors",
 }
 

@@ -5,13 +5,18 @@ Every signature takes one batch, of strings or of pixels, and answers in the sam
 is damaged or not an image is reported in its own row; the others are answered.
 """
 
+import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import cv2
 import keras
+import numpy as np
 import tensorflow as tf
+from tensorflow_serving.apis import prediction_log_pb2
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset.tfrecord import frame
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.graph import TransformGraph
@@ -35,15 +40,14 @@ from image_pipeline.components.tasks.signatures import (
     VALID,
 )
 from image_pipeline.components.tasks.task import Task
-from image_pipeline.components.training.embedder import find_embedder
 from image_pipeline.components.training.model_check import CheckedModel, check_for_export
 from image_pipeline.components.training.non_finite import are_finite, check_probabilities
-from image_pipeline.components.training.warm_up import write_warm_up
 from image_pipeline.components.trees import write_tree
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.options import ViewOptions
 
 _WHITE = (255, 255, 255)
+WARM_UP_FILE = ("assets.extra", "tf_serving_warmup_requests")  # TensorFlow Serving's own names
 
 
 def export_model(
@@ -83,7 +87,7 @@ def export_model(
         signatures[EMBED_EXAMPLES] = _batch_signature(served.embed_examples, EXAMPLES)
     with write_tree(export_dir, last=MODEL_FILE) as folder:
         tf.saved_model.save(served, folder, signatures=signatures)
-        write_warm_up(folder, view)
+        _write_warm_up(folder, view)
 
 
 def export_trained(model: keras.Model, transform_graph_dir: str, export_dir: str) -> None:
@@ -136,7 +140,7 @@ class ServedModel(tf.Module):
         self.weights = [weight.value for weight in model.weights]
         network = CheckedModel(model, gives_logits, task)
         self._network = lambda images: network.predict(images)
-        embedder = find_embedder(model) if task is CLASSIFICATION else None
+        embedder = _find_embedder(model) if task is CLASSIFICATION else None
         self.can_embed = embedder is not None
         self._embed = lambda images: embedder and embedder(images, training=False)
         self._task = task
@@ -278,3 +282,58 @@ def _batch_signature(
     spec = spec or tf.TensorSpec([None], tf.string)
     named = tf.TensorSpec(spec.shape, spec.dtype, name=input_name)
     return tf.function(function, autograph=False).get_concrete_function(named)
+
+
+def _find_embedder(model: keras.Model) -> keras.Model | None:
+    """The part of a network that ends before its last dense layer, and tells like images apart.
+
+    Args:
+      model: a built classifier.
+
+    Returns:
+      A model from the same images to float [batch, any], with the same weights; None of a model
+      whose layers are not joined in a graph of Keras's, or where that layer sees no vector.
+    """
+    dense = next((e for e in reversed(model.layers) if isinstance(e, keras.layers.Dense)), None)
+    try:
+        seen = dense.input  # type: ignore[union-attr]
+        return keras.Model(model.inputs, seen) if len(seen.shape) == 2 else None
+    except (AttributeError, ValueError):  # As Keras says that it knows no such graph.
+        return None
+
+
+def _write_warm_up(model_dir: str, view: ViewOptions) -> None:
+    """Writes what TensorFlow Serving runs before it takes requests, so that the first is as fast.
+
+    It looks for this file in a model's folder: records of `PredictionLog`. Here they are a request
+    for each signature that callers use, of one grey image.
+
+    Args:
+      model_dir: the SavedModel's folder.
+      view: the model's input.
+    """
+    shape = (view.height_px, view.width_px, view.channels)
+    pixels = np.full(shape, 128, view.dtype)
+    requests = [
+        _make_log(SERVE_IMAGES, IMAGE_BYTES, np.array([_encode(pixels)], object)),
+        _make_log(SERVE_PIXELS, PIXELS, pixels[np.newaxis]),
+    ]
+    content = b"".join(frame(request.SerializeToString()) for request in requests)
+    files.write_file(files.join(model_dir, *WARM_UP_FILE), content)
+
+
+def _make_log(signature: str, name: str, value: np.ndarray) -> prediction_log_pb2.PredictionLog:
+    log = prediction_log_pb2.PredictionLog()
+    request = log.predict_log.request
+    request.model_spec.signature_name = signature
+    request.inputs[name].CopyFrom(tf.make_tensor_proto(value))
+    return log
+
+
+def _encode(pixels: np.ndarray) -> bytes:
+    """A file as callers send it: a JPEG; of other values than 8-bit gray or RGB an `.npy` file."""
+    if pixels.dtype == np.uint8 and pixels.shape[-1] in (1, 3):
+        return cv2.imencode(".jpg", pixels)[1].tobytes()
+    file = io.BytesIO()
+    np.save(file, pixels)
+    return file.getvalue()

@@ -21,13 +21,8 @@ from image_pipeline.components.tasks.choose_task import find_task, name_model
 from image_pipeline.components.tasks.refusals import check_training
 from image_pipeline.components.tasks.tagging import TAGGING
 from image_pipeline.components.tasks.task import Task
-from image_pipeline.components.training.agreement import (
-    check_same_run,
-    check_same_start,
-    wait_for_all,
-)
 from image_pipeline.components.training.averaging import plan_averaging
-from image_pipeline.components.training.checkpoint import Checkpoints
+from image_pipeline.components.training.checkpoint import Checkpoints, fit_from, resume
 from image_pipeline.components.training.class_weights import (
     check_tag_loss,
     read_class_weights,
@@ -36,9 +31,12 @@ from image_pipeline.components.training.class_weights import (
 from image_pipeline.components.training.clocks import EpochClock, StepCounter
 from image_pipeline.components.training.cluster import Cluster
 from image_pipeline.components.training.devices import (
+    check_same_run,
+    check_same_start,
     find_cluster,
     open_strategy,
     tell_lost,
+    wait_for_all,
 )
 from image_pipeline.components.training.early_figures import EarlyFigures
 from image_pipeline.components.training.early_stopping import EarlyStopping
@@ -51,11 +49,10 @@ from image_pipeline.components.training.model_check import (
 from image_pipeline.components.training.non_finite import StopAtNonFinite, name_records
 from image_pipeline.components.training.phases import Phases
 from image_pipeline.components.training.pixel_check import check_pixels, notice_graph
+from image_pipeline.components.training.profile import plan_profile
 from image_pipeline.components.training.replicas import copy_back, share_out, spread
-from image_pipeline.components.training.resume import fit_from, resume
 from image_pipeline.components.training.serving import export_model
 from image_pipeline.components.training.start import choose_start, name_start
-from image_pipeline.components.training.step_profile import plan_profile
 from image_pipeline.components.training.steps_per_execution import WholeEpochs, hide_length
 from image_pipeline.components.training.unknown import count_unknown, leave_out_unknown
 from image_pipeline.components.views.options import ViewOptions

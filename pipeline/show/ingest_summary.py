@@ -38,7 +38,7 @@ def summarize_data_set(examples_dir: str) -> dict[str, Any]:
     unserved = {"unserved": count_unserved(examples_dir)}
     unknown = find_unknown(examples_dir, manifest)
     left_out = {"leave_out_unknown": len(unknown), "leave_out_examples": unknown[:_MOST_NAMES]}
-    said = {"understood": list(manifest.options.get("understood", ()))}
+    said: dict[str, Any] = {"understood": list(manifest.options.get("understood", ()))}
     said |= _summarize_said(examples_dir, manifest)
     numbers, options = summarize_manifest(manifest), manifest.options
     is_by_content = not options.get("split_pattern") and not options.get("columns", {}).get("split")

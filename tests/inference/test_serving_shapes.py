@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
-from image_pipeline.components.training.warm_up import WARM_UP_FILE
+from image_pipeline.components.training.serving import WARM_UP_FILE
 from tests.drawings import draw, encode_png
 from tests.inference.exported_models import export
 from tests.inference.near import assert_near

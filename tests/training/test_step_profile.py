@@ -7,10 +7,9 @@ import pytest
 import tensorflow as tf
 
 from image_pipeline.components.models.options import TrainingOptions
-from image_pipeline.components.training import step_profile
+from image_pipeline.components.training import profile as step_profile
 from image_pipeline.components.training.history import PROFILE_FILE
-from image_pipeline.components.training.profile import find_traces
-from image_pipeline.components.training.step_profile import plan_profile
+from image_pipeline.components.training.profile import find_traces, plan_profile
 from image_pipeline.components.training.steps_per_execution import (
     StepsCallback,
     WholeEpochs,
