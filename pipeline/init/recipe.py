@@ -163,8 +163,11 @@ def _refuse_photos(sizes: Sizes) -> str:
     if sizes.values is not None:
         dtype, channels = sizes.values
         return f"ImageNet's weights are of 3 channels of 8 bits, not {channels} of {dtype}"
-    if min(sizes.height_px, sizes.width_px) < _LEAST_PHOTO_PX:
+    shorter = min(sizes.height_px, sizes.width_px)
+    if shorter < _LEAST_PHOTO_PX:
         return f"images below {_LEAST_PHOTO_PX} pixels"
+    if sizes.gray and shorter < SMALL_PX:  # Scans, faces and signs, more often than photos.
+        return f"gray images below {SMALL_PX} pixels"
     if missing := find_missing("weights", "starting from ImageNet's photos"):
         return missing
     try:

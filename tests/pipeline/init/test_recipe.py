@@ -57,6 +57,8 @@ def test_photos_start_from_photos(kind, model):
         (Sizes(28, 28, equal=True, gray=True), 60000, "resnet", "images below 32 pixels"),
         (Sizes(28, 28, equal=True, gray=True), 1999, "plain", "images below 32 pixels"),
         (Sizes(8, 8, equal=True, gray=True), 60000, "plain", "images below 32 pixels"),
+        (Sizes(48, 48, equal=True, gray=True), 1999, "plain", "gray images below 64 pixels"),
+        (Sizes(63, 90, equal=True, gray=True), 60000, "resnet", "gray images below 64 pixels"),
         (
             Sizes(64, 64, equal=True, gray=False, sound=SoundOptions()),
             60000,
