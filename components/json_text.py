@@ -7,8 +7,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import pydantic
-
 from image_pipeline.components.messages import show
 
 CHECKSUM = "content_sha256"  # Of the other keys of a file that has one, see `seal`.
@@ -103,7 +101,7 @@ def _parse_float(digits: str) -> float:
 def _without_non_finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, pydantic.BaseModel):
+    if hasattr(value, "model_dump"):  # Pydantic's; not imported, as `--help` imports this.
         value = dict(value)
     elif dataclasses.is_dataclass(value):
         value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}

@@ -44,7 +44,7 @@ WRITERS = [
     *sorted((ROOT / "pipeline" / "commands").glob("*.py")),
     ROOT / "components" / "training" / "history.py",
     ROOT / "components" / "training" / "trainer.py",
-    ROOT / "components" / "training" / "step_profile.py",
+    ROOT / "components" / "training" / "profile.py",
     ROOT / "components" / "transform" / "analysis_file.py",
 ]
 

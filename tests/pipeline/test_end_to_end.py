@@ -281,7 +281,7 @@ def test_a_model_below_the_threshold_is_not_pushed(finished, folder):
     assert done.returncode == 3, done.stderr + done.stdout
     assert "not blessed, so not pushed" in done.stdout
     last, ways_out = done.stdout.splitlines()[-2:]
-    assert ways_out.startswith("What may help: more epochs (training.epochs), more images,")
+    assert ways_out.startswith("Next: more images or epochs (training.epochs), or other weights")
     asked = (
         r"is 0\.\d+, but evaluation\.min_accuracy asks for at least 1\. The model is in /.*/model/"
     )
