@@ -44,4 +44,5 @@ def _report(output):
     result = CliRunner().invoke(cli, ["report", str(output), "--output", str(page), "--json"])
     assert result.exit_code == 0, result.exception or result.output
     assert page.stat().st_size > 10_000
-    return json.loads(result.output.splitlines()[-1])["predictions"]
+    figures = json.loads(result.output.splitlines()[-1])
+    return figures["matrix"], figures["worst"]
