@@ -120,7 +120,7 @@ bench-smoke: $(READY)  ## a few minutes' worth of it, beside the committed ratio
 bench-page: $(READY)  ## benchmarks/RESULTS.md from the raw results in benchmarks/results
 	$(BIN)/python -m benchmarks.bench page
 
-browse-check: $(READY)  ## the page of `browse` used in a real Chromium; SHOTS=folder keeps pictures
+browse-check: $(READY)  ## the pages of `browse` and `report` used in a real Chromium; SHOTS=folder keeps pictures
 	TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m benchmarks.browse_in_browser $(if $(SHOTS),--screenshots $(SHOTS))
 
 image-check: $(READY)  ## the Dockerfile's steps without Docker (4 GB); make image-check GPU=1 (9 GB)

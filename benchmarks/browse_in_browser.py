@@ -1,4 +1,4 @@
-"""Drives the page of `image-pipeline browse` in a real Chromium, as a person does, and checks it.
+"""Drives the pages of `browse` and `report` in a real Chromium, as people do, and checks them.
 
     make browse-check SHOTS=folder
 
@@ -28,6 +28,7 @@ import numpy as np
 from websockets.sync.client import ClientConnection, connect
 
 from image_pipeline import ingest, input_fn
+from image_pipeline.report.page import write_report
 from tests.drawings import draw_smooth, encode_png
 
 _PATIENCE_S = 120
@@ -304,6 +305,35 @@ def check_links(tab: Tab, folder: pathlib.Path, url: str) -> Iterator[tuple[str,
         yield f"{link} is answered: {said}", tab.wait(f"{trouble}?.startsWith({json.dumps(said)})")
 
 
+def check_report(tab: Tab, shots: pathlib.Path) -> Iterator[tuple[str, bool]]:
+    """Copies a table of a report that lies on disk, by the keyboard, and looks at its width."""
+    tab.wait("document.readyState === 'complete' && document.querySelector('button.csv') !== null")
+    # As where a browser has no clipboard for pages on disk: what is copied is heard.
+    tab.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined }); 0")
+    tab.evaluate(
+        "document.addEventListener('copy', (event) => "
+        "{ window.copied = event.clipboardData.getData('text/plain'); })"
+    )
+    tab.evaluate("document.querySelector('#classes button.csv').focus()")
+    tab.press("Enter")
+    tab.wait("window.copied !== undefined")
+    rows = tab.evaluate("window.copied").split("\r\n")
+    counts = [line.split(",") for line in rows[1:-1]]
+    whole = all(int(train) + int(held) == int(every) for _, train, held, every in counts)
+    yield f"a table as CSV: {rows}", rows[0] == "class,train,eval,in all" and rows[-1] == ""
+    yield "its rows", sorted(name for name, *_ in counts) == ["ant", "bee", "cat"] and whole
+    stays = "document.activeElement === document.querySelector('#classes button.csv')"
+    yield "the keyboard stays at its place", tab.evaluate(stays)
+    headed = "[...document.querySelectorAll('table')].every((each) => each.tHead)"
+    yield "every table has a header", tab.evaluate(headed)
+    for (name, size), scheme in itertools.product(_WIDTHS.items(), ("light", "dark")):
+        tab.show(size, scheme)
+        tab.save(shots / f"report-{name}-{scheme}.png")
+        wide = tab.evaluate("document.documentElement.scrollWidth")
+        yield f"the report is no wider than {size[0]} px, {scheme}", wide <= size[0]
+    yield f"the report complains of nothing {tab.troubles}", not tab.troubles
+
+
 def read_views(folder: pathlib.Path, path: str) -> dict[str, np.ndarray]:
     """What `input_fn` gives of a record, by the titles that the page has."""
     found = {}
@@ -350,6 +380,10 @@ def main() -> None:
             out, err = process.communicate(timeout=_PATIENCE_S)
         said = re.search(r"1 path marked in marks.txt", out) is not None
         checks += report(iter([(f"Ctrl-C says what was marked ({err.strip()})", said)]))
+        write_report(str(folder / "data"), None, str(folder / "report.html"))
+        page = (folder / "report.html").as_uri()
+        with open_chromium(asked.chromium, folder / "profile-report", page) as tab:
+            checks += report(check_report(tab, shots))
         marked = {"leave_out": str(folder / "marks.txt"), "max_bad_fraction": 0.1}
         summary = ingest(str(folder / "photos"), str(folder / "again"), **marked)
         left = summary["written"] == 149 and summary["skipped"] == 1

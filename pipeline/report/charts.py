@@ -1,20 +1,93 @@
-"""Charts as inline SVG: shapes only, so that the page's style decides the colours."""
+"""What charts show, and charts as inline SVG: shapes only, the page's style has the colours."""
 
+import dataclasses
 from collections.abc import Sequence
 
+import numpy as np
 from markupsafe import Markup, escape
 
 from image_pipeline.components.evaluation.facts import Evaluation
-from image_pipeline.report.histogram import Histogram
-from image_pipeline.report.pixels import Channel
 from image_pipeline.show.words import format_count, format_value
 
+BINS = 32
 # Lengths in the units of the view box, which are pixels at the usual width of a card.
 _WIDTH, _HEIGHT, _TEXT = 320, 110, 18
 # Space left of a curve, for its least and greatest value.
 _GUTTER = 52
 _COUNTED_IN = 64
 _UNITS = {"B": "bytes"}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Histogram:
+    """Counted values.
+
+    Attributes:
+      count: how many there are.
+      min, median, max: of the values.
+      edges: edges of the steps, one more than there are steps.
+      counts: number of values in each step; one step if all are equal.
+      logarithmic: whether each step is a ratio.
+    """
+
+    count: int
+    min: float
+    median: float
+    max: float
+    edges: list[float]
+    counts: list[int]
+    logarithmic: bool
+
+
+def make_histogram(
+    values: np.ndarray, bins: int = BINS, logarithmic: bool = False
+) -> Histogram | None:
+    """Counts values.
+
+    Args:
+      values: numbers [n].
+      bins: number of steps between the least and the greatest value.
+      logarithmic: whether each step is a ratio; then all values must be over 0.
+
+    Returns:
+      None if there are no values.
+    """
+    if not len(values):
+        return None
+    least, greatest = float(values.min()), float(values.max())
+    if least == greatest:
+        edges = np.array([least, greatest])
+        counts = np.array([len(values)])
+    else:
+        space = np.geomspace if logarithmic else np.linspace
+        edges = space(least, greatest, bins + 1)
+        edges[0], edges[-1] = least, greatest  # Rounded, they could leave out the extremes.
+        counts = np.histogram(values, edges)[0]
+    return Histogram(
+        count=len(values),
+        min=least,
+        median=float(np.median(values)),
+        max=greatest,
+        edges=edges.tolist(),
+        counts=counts.tolist(),
+        logarithmic=logarithmic,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Channel:
+    """The values of a channel over all measured images.
+
+    Attributes:
+      name: name of the channel.
+      mean, std: mean and standard deviation of its values.
+      counts: how often each value from 0 to 255 occurs.
+    """
+
+    name: str
+    mean: float
+    std: float
+    counts: list[int]
 
 
 def draw_histogram(

@@ -7,7 +7,6 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.labels.kinds import find_kind
 from image_pipeline.config import PipelineConfig
 from image_pipeline.named_folder import Source
-from image_pipeline.report.box_table import describe_boxes
 from image_pipeline.report.classes import (
     choose_samples,
     describe_books,
@@ -23,21 +22,20 @@ from image_pipeline.report.evaluation import (
     describe_evaluation,
     find_evaluation,
 )
-from image_pipeline.report.leakage import check_leakage
-from image_pipeline.report.look_alikes import find_look_alikes
+from image_pipeline.report.label_tables import describe_boxes, describe_tags, describe_values
 from image_pipeline.report.notices import list_notices
 from image_pipeline.report.outliers import find_outliers
 from image_pipeline.report.pixels import describe_pixels, measure_images
 from image_pipeline.report.problems import (
+    check_leakage,
     describe_duplicates,
     describe_near_duplicates,
     describe_quarantine,
+    find_look_alikes,
 )
 from image_pipeline.report.shapes import describe_shapes
 from image_pipeline.report.shuffle import ShuffleFigures, describe_shuffle
-from image_pipeline.report.tag_table import describe_tags
 from image_pipeline.report.training import describe_versions, read_anomalies
-from image_pipeline.report.value_table import describe_values
 from image_pipeline.run_config import read_config
 
 
@@ -68,7 +66,7 @@ def gather_figures(source: Source, data: DataSet, other: Source | None = None) -
     }
     if other is None:
         absent["difference"] = "Nothing to compare with; give --against OTHER to see what changed."
-    return figures | {"notices": list_notices(figures)}
+    return figures | {"notices": list_notices(figures, source.manifest)}
 
 
 def _describe_data(source: Source, data: DataSet) -> dict[str, Any]:

@@ -4,10 +4,13 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
+from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.labels.boxes import CLIPPED, say_cut
+from image_pipeline.components.labels.kinds import CLASSES, find_kind
 from image_pipeline.components.training.history import History
 from image_pipeline.report.classes import ClassTable
-from image_pipeline.show.words import format_share
+from image_pipeline.show.ingest_summary import shares_by_chance
+from image_pipeline.show.words import format_count, format_share
 
 _UNEVEN_CLASSES = 10
 # Share of training's time. Below this, a faster input would hardly be noticed.
@@ -29,13 +32,19 @@ class Notice:
     text: str
 
 
-def list_notices(figures: dict[str, Any]) -> list[Notice]:
+def name_labels(kind: str) -> str:
+    """What people call labels of a kind, by its name."""
+    return "labels" if kind == CLASSES.name else kind
+
+
+def list_notices(figures: dict[str, Any], manifest: Manifest) -> list[Notice]:
     """Reads the figures for what may be wrong, what weighs most first.
 
     Args:
       figures: as `image_pipeline.report.figures.gather_figures` makes them.
+      manifest: the data set's.
     """
-    found = [*_notice_damage(figures), *_notice_meaning(figures), *_notice_run(figures)]
+    found = [*_notice_damage(figures), *_notice_meaning(figures, manifest), *_notice_run(figures)]
     return [Notice(section, text) for section, text in found]
 
 
@@ -49,44 +58,55 @@ def _notice_damage(figures: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for check in figures["leakage"]:
         if check.found:
             text = f"In more than one split: {check.name} ({check.found:,}), so that evaluation"
-            yield "leakage", f"{text} asks what was trained on; {_KEPT_TOGETHER[check.name]}."
+            way_out = _KEPT_TOGETHER[check.name]
+            if check.name == "look-alikes" and figures["near_duplicates"].compared is None:
+                way_out = _KEPT_TOGETHER["units that paths separate"]  # Ingest joins all others.
+            yield "leakage", f"{text} asks what was trained on; {way_out}."
 
 
-def _notice_meaning(figures: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _notice_meaning(figures: dict[str, Any], manifest: Manifest) -> Iterator[tuple[str, str]]:
     """What labels say that they should not."""
     if (judged := figures.get("judged_labels")) and judged["suspected"] and not judged["is_weak"]:
         counts = f"{judged['suspected']:,} of {judged['judged']:,}"
         text = f"Labels in doubt: {counts}; look at the first ones before anything else."
         yield "mislabelled", text
-    books = figures["books"]
+    books, kind = figures["books"], find_kind(manifest.columns)
     if conflicts := books["conflicting_labels"]:
         text = f"Files with the same bytes as one with {figures['another']}: {conflicts:,}"
-        yield "conflicts", f"{text}; correct the labels, and ingest again."
+        yield "conflicts", f"{text}; correct the {name_labels(kind.name)}, and ingest again."
     if rejected := books["quarantined"]:
         share = format_share(rejected / books["found"])
         text = f"Rejected files: {rejected:,} ({share}); repair them, and ingest again."
         yield "quarantine", text
+    notes = dict(figures["shapes"].notes)
+    if cut := say_cut(notes.get(CLIPPED, 0), books["written"]):
+        yield "shapes", f"{cut}."
+    if dropped := notes.get("dropped_boxes"):
+        text = f"Images with boxes that cannot be used, left out: {dropped:,} of"
+        way_out = "ingest.boxes.bad_boxes=quarantine lists them"
+        yield "shapes", f"{text} {books['written']:,}; {way_out}."
+    # Ingest stratifies by the class of an image: not by tags, boxes, or the pixels of masks.
+    shared = ", or ingest.stratify=true" if shares_by_chance(manifest) else ""
+    weighed = "" if kind.unweighted else ", or training.class_weights=balanced"
     if tags := figures.get("tags"):
-        yield from _notice_classes(tags.table, "record", "tag")
+        yield from _notice_classes(tags.table, "Tags", "records", "", weighed)
     elif boxes := figures.get("boxes"):
-        if cut := say_cut(dict(figures["shapes"].notes).get(CLIPPED, 0), books["written"]):
-            yield "shapes", f"{cut}."
-        yield from _notice_classes(boxes.table, "box")
+        yield from _notice_classes(boxes.table, "Classes", "boxes", "", weighed)
     else:
-        weighed = ", or training.class_weights=balanced"
-        yield from _notice_classes(figures["classes"], "record", weighed=weighed)
+        yield from _notice_classes(figures["classes"], "Classes", "records", shared, weighed)
         if masks := figures.get("mask_classes"):
-            yield from _notice_classes(masks, "pixel")
+            yield from _notice_classes(masks, "Classes", "pixels", "", weighed)
+    if inferred := len(figures["understood"]):
+        text = f"What the images mean was inferred: {format_count(inferred, 'sentence')}"
+        yield "understood", f"{text}; where one is wrong, set the option that it names."
 
 
 def _notice_classes(
-    table: ClassTable, unit: str, kind: str = "class", weighed: str = ""
+    table: ClassTable, names: str, units: str, shared: str, weighed: str
 ) -> Iterator[tuple[str, str]]:
-    total, kinds = len(table.rows), "Tags" if kind == "tag" else "Classes"
-    units = "boxes" if unit == "box" else f"{unit}s"
     for split, lacking in table.missing:
-        text = f"{kinds} without a {unit} in the split {split}: {lacking:,} of {total:,}"
-        yield "classes", f"{text}; more images, or ingest.stratify=true."
+        text = f"{names} without {units} in the split {split}: {lacking:,} of {len(table.rows):,}"
+        yield "classes", f"{text}; more images{shared}."
     if table.ratio and table.ratio >= _UNEVEN_CLASSES:
         most, least = table.rows[0].name, table.rows[-1].name
         text = f"{most} has {table.ratio:,.0f} times the {units} of {least}"

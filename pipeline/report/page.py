@@ -11,6 +11,7 @@ from image_pipeline.named_folder import find_whole_run
 from image_pipeline.report import charts
 from image_pipeline.report.data_set import open_data_set
 from image_pipeline.report.figures import gather_figures
+from image_pipeline.report.notices import name_labels
 from image_pipeline.report.pictures import Pictures
 from image_pipeline.report.thumbnails import Thumbnails
 from image_pipeline.show.html import fill_template, write_output
@@ -22,7 +23,7 @@ GROUPS = {
     "Problems": {
         "quarantine": "Rejected files",
         "mislabelled": "Labels in doubt",
-        "conflicts": "Same file, different labels",
+        "conflicts": "Same file, different {labels}",
         "duplicates": "Exact copies",
         "near_duplicates": "Look-alikes",
         "outliers": "Unlike all others",
@@ -43,7 +44,7 @@ GROUPS = {
         "difference": "What changed",
     },
 }
-SECTIONS = {name: heading for group in GROUPS.values() for name, heading in group.items()}
+SECTIONS = tuple(name for group in GROUPS.values() for name in group)
 _SCRIPT = "report.js"
 
 
@@ -85,13 +86,19 @@ def render_page(figures: dict[str, Any], pictures: Pictures) -> str:
       The page.
     """
     script = importlib.resources.files(__package__).joinpath(_SCRIPT).read_text()
+    labels = name_labels(figures["label_kind"])
+    groups = {
+        group: {name: heading.format(labels=labels) for name, heading in own.items()}
+        for group, own in GROUPS.items()
+    }
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return fill_template(
         "image_pipeline.report",
         "report.html.jinja",
         **figures,
-        groups=GROUPS,
-        sections=SECTIONS,
+        labels=labels,
+        groups=groups,
+        sections={name: heading for own in groups.values() for name, heading in own.items()},
         charts=charts,
         pictures=pictures,
         script=Markup(script),

@@ -8,8 +8,8 @@ import numpy as np
 
 from image_pipeline.components.ingest.perceptual import hash_gray
 from image_pipeline.components.threads import map_in_order
+from image_pipeline.report.charts import Channel, Histogram, make_histogram
 from image_pipeline.report.data_set import DataSet
-from image_pipeline.report.histogram import Histogram, make_histogram
 
 MOST_IMAGES = 2000
 _EXTREMES = 6
@@ -42,22 +42,6 @@ class ImageFigures:
     sharpness: float
     tiny: np.ndarray
     perceptual_hash: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Channel:
-    """The values of a channel over all measured images.
-
-    Attributes:
-      name: name of the channel.
-      mean, std: mean and standard deviation of its values.
-      counts: how often each value from 0 to 255 occurs.
-    """
-
-    name: str
-    mean: float
-    std: float
-    counts: list[int]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,15 +1,25 @@
-"""What ingest found wrong or doubtful: quarantine, duplicates, look-alikes, conflicting labels."""
+"""What is wrong or doubtful: quarantine, copies, conflicting labels, look-alikes, leakage."""
 
 import collections
 import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow.compute as pc
 
 from image_pipeline.components.dataset.lists import Duplicate, LookAlikes, Quarantined, read_list
+from image_pipeline.components.dataset.manifest import Manifest
+from image_pipeline.components.ingest.clusters import cluster_hashes
 from image_pipeline.components.names import decode_name
 from image_pipeline.report.data_set import DataSet
+from image_pipeline.report.pixels import ImageFigures
+from image_pipeline.show.words import format_count
 
 _MOST_A_REASON = 6
-MOST_GROUPS = 12
-MOST_MEMBERS = 8
+_MOST_GROUPS = 12
+_MOST_MEMBERS = 8
+_MOST_BITS = 4
+"""In how many of 64 bits the hashes of images that look alike differ at most."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,6 +120,21 @@ class NearDuplicates:
     compared: int | None = None
 
 
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """One kind of leakage.
+
+    Attributes:
+      name: what belongs together.
+      found: how many cases; None if the check could not be made.
+      note: what was compared, or how to make the check possible.
+    """
+
+    name: str
+    found: int | None
+    note: str
+
+
 def describe_quarantine(data_dir: str, reasons: dict[str, int]) -> Quarantine:
     """Some files of each reason.
 
@@ -132,8 +157,8 @@ def describe_duplicates(data_dir: str, data: DataSet) -> Duplicates:
     for line in read_list(data_dir, Duplicate):
         groups[line.original].append(line)
     ordered = sorted(groups.items(), key=lambda item: -len(item[1]))
-    conflicting = [item for item in ordered if any(map(_is_conflict, item[1]))][:MOST_GROUPS]
-    largest = ordered[:MOST_GROUPS]
+    conflicting = [item for item in ordered if any(map(_is_conflict, item[1]))][:_MOST_GROUPS]
+    largest = ordered[:_MOST_GROUPS]
     rows = data.find_rows(path for path, _ in [*largest, *conflicting])
     return Duplicates(
         groups=len(groups),
@@ -147,11 +172,29 @@ def describe_duplicates(data_dir: str, data: DataSet) -> Duplicates:
 def describe_near_duplicates(data_dir: str, data: DataSet) -> NearDuplicates:
     """Images that look alike; ask only if they were looked for."""
     lines = sorted(read_list(data_dir, LookAlikes), key=lambda line: -line.size)
-    shown = lines[:MOST_GROUPS]
-    rows = data.find_rows(path for line in shown for path in line.paths[:MOST_MEMBERS])
+    shown = lines[:_MOST_GROUPS]
+    rows = data.find_rows(path for line in shown for path in line.paths[:_MOST_MEMBERS])
     largest = [Alike(line.size, _describe_members(line, rows)) for line in shown]
     straddling = sum(len(set(line.splits)) > 1 for line in lines)
     return NearDuplicates(len(lines), sum(line.size for line in lines), largest, straddling)
+
+
+def find_look_alikes(measured: Sequence[ImageFigures], data: DataSet) -> NearDuplicates:
+    """Groups the measured images by their perceptual hashes, as `ingest.near_duplicates=4` does."""
+    rows = np.array([each.row for each in measured], np.int64)
+    hashes = np.array([each.perceptual_hash for each in measured], np.uint64)
+    clusters = cluster_hashes(hashes, _MOST_BITS)
+    sizes = np.bincount(clusters) if len(clusters) else np.zeros(0, np.int64)
+    several = np.flatnonzero(sizes > 1)
+    shown = several[np.argsort(-sizes[several], kind="stable")][:_MOST_GROUPS]
+    largest = [
+        Alike(len(members), [_describe(row, data) for row in members[:_MOST_MEMBERS]])
+        for number in shown.tolist()
+        for members in [rows[clusters == number].tolist()]
+    ]
+    splits = np.unique(np.stack([clusters, data.split[rows]]), axis=1)[0]
+    straddling = int((np.bincount(splits, minlength=1) > 1).sum())
+    return NearDuplicates(len(several), int(sizes[several].sum()), largest, straddling, len(rows))
 
 
 def _describe_group(original: str, copies: list[Duplicate], rows: dict[str, int]) -> Copies:
@@ -161,7 +204,7 @@ def _describe_group(original: str, copies: list[Duplicate], rows: dict[str, int]
         label=copies[0].original_label,
         row=rows.get(path),
         size=len(copies) + 1,
-        copies=[(decode_name(each.path), each.label) for each in copies[:MOST_MEMBERS]],
+        copies=[(decode_name(each.path), each.label) for each in copies[:_MOST_MEMBERS]],
     )
 
 
@@ -169,10 +212,75 @@ def _describe_members(line: LookAlikes, rows: dict[str, int]) -> list[Member]:
     members = list(zip(line.paths, line.labels, line.splits, strict=True))
     return [
         Member(name, label, split, rows.get(name))
-        for path, label, split in members[:MOST_MEMBERS]
+        for path, label, split in members[:_MOST_MEMBERS]
         for name in [decode_name(path)]
     ]
 
 
 def _is_conflict(line: Duplicate) -> bool:
     return line.label != line.original_label
+
+
+def _describe(row: int, data: DataSet) -> Member:
+    split = data.splits[data.split[row]]
+    return Member(data.name_source(row), data.say_label(row), split, row)
+
+
+def check_leakage(
+    data_dir: str, manifest: Manifest, data: DataSet, alike: NearDuplicates
+) -> list[Check]:
+    """Counts images that belong together but are in several splits.
+
+    Args:
+      data_dir: the data set's folder.
+      manifest: its manifest.
+      data: the data set.
+      alike: the images that look alike, by ingest's search or among those that were measured.
+    """
+    return [
+        Check(
+            "identical files",
+            _count_split_copies(data_dir, data),
+            "files with the same bytes that are stored in two splits",
+        ),
+        _check_near_duplicates(alike),
+        _check_groups(manifest, data),
+        Check(
+            "units that paths separate",
+            manifest.books.straddling,
+            "images that belong together, but for which split_pattern names different splits",
+        ),
+    ]
+
+
+def _count_split_copies(data_dir: str, data: DataSet) -> int:
+    """Counts stored copies whose split is not their original's."""
+    written = [line for line in read_list(data_dir, Duplicate) if line.written]
+    rows = data.find_rows(path for line in written for path in (line.path, line.original))
+    split = {path: int(data.split[row]) for path, row in rows.items()}
+    pairs = ((decode_name(line.path), decode_name(line.original)) for line in written)
+    return sum(split[path] != split[original] for path, original in pairs)
+
+
+def _check_near_duplicates(alike: NearDuplicates) -> Check:
+    note = "groups of images that look alike, in two splits"
+    if alike.compared is not None:
+        note += (
+            f", among {format_count(alike.compared, 'image')}; ingest with --set "
+            "ingest.near_duplicates=4 to keep them in one"
+        )
+    return Check("look-alikes", alike.straddling, note)
+
+
+def _check_groups(manifest: Manifest, data: DataSet) -> Check:
+    name = "groups"
+    if manifest.options.get("group_pattern") is None:
+        note = "no groups are named; ingest.group_pattern keeps a patient or a scene in one split"
+        return Check(name, None, note)
+    groups = data.table["group"].combine_chunks().dictionary_encode()
+    is_named = pc.not_equal(pc.fill_null(data.table["group"], ""), "").to_numpy()
+    codes = pc.fill_null(groups.indices, 0).to_numpy()[is_named]
+    pairs = np.unique(codes.astype(np.int64) * len(data.splits) + data.split[is_named])
+    counts = np.unique(pairs // len(data.splits), return_counts=True)[1]
+    note = "groups by group_pattern with records in two splits"
+    return Check(name, int((counts > 1).sum()), note)

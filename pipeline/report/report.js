@@ -145,11 +145,17 @@ async function copy(text, button) {
     await navigator.clipboard.writeText(text);
   } catch {
     const area = document.createElement("textarea");
+    const give = (event) => { // The text itself: a field's has its ends of lines changed.
+      event.clipboardData.setData("text/plain", text);
+      event.preventDefault();
+    };
     area.value = text;
     (button.closest("dialog") || document.body).append(area);
     area.select();
+    area.addEventListener("copy", give);
     document.execCommand("copy");
     area.remove();
+    button.focus({ preventScroll: true });
   }
   const before = button.textContent;
   button.textContent = "copied";

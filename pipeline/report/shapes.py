@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from image_pipeline.report.charts import Histogram, make_histogram
 from image_pipeline.report.data_set import DataSet
-from image_pipeline.report.histogram import Histogram, make_histogram
 
 _MOST_SIZES = 8
 _MOST_NOTES = 12

@@ -40,11 +40,17 @@ def summarize_data_set(examples_dir: str) -> dict[str, Any]:
     left_out = {"leave_out_unknown": len(unknown), "leave_out_examples": unknown[:_MOST_NAMES]}
     said: dict[str, Any] = {"understood": list(manifest.options.get("understood", ()))}
     said |= _summarize_said(examples_dir, manifest)
-    numbers, options = summarize_manifest(manifest), manifest.options
-    is_by_content = not options.get("split_pattern") and not options.get("columns", {}).get("split")
-    if numbers["missing_classes"] and is_by_content and not options.get("stratify"):
+    if shares_by_chance(manifest):
         said["share_out"] = "ingest.stratify=true gives every class its share of each split"
-    return numbers | said | unserved | left_out
+    return summarize_manifest(manifest) | said | unserved | left_out
+
+
+def shares_by_chance(manifest: Manifest) -> bool:
+    """Whether a split lacks a class only because images are shared out whatever their class."""
+    options = manifest.options
+    is_given = options.get("split_pattern") or options.get("columns", {}).get("split")
+    chance = not is_given and not options.get("stratify")
+    return chance and bool(find_missing_classes(manifest.books.classes))
 
 
 def summarize_manifest(manifest: Manifest) -> dict[str, Any]:

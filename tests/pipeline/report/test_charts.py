@@ -6,13 +6,13 @@ import pytest
 from image_pipeline.components.evaluation.facts import Bound, Constant
 from image_pipeline.components.evaluation.metrics import Estimate
 from image_pipeline.report.charts import (
+    Channel,
     draw_channels,
     draw_curves,
     draw_histogram,
     draw_score,
+    make_histogram,
 )
-from image_pipeline.report.histogram import make_histogram
-from image_pipeline.report.pixels import Channel
 from tests.evaluation.found import FOUND
 
 pytestmark = pytest.mark.unit
@@ -78,3 +78,25 @@ def test_a_score_is_drawn_to_scale():
     assert 'cx="240.0"' in chart and 'class="always" d="M80.0' in chart
     assert 'class="bound" d="M160.0' in chart and "accuracy 0.750, 0.500 to 1.000" in chart
     assert "always" not in str(draw_score(found.model_copy(update={"constant": None})))
+
+
+def test_a_histogram_counts_every_value_once():
+    made = make_histogram(np.array([0, 1, 1, 2, 10]), bins=5)
+    assert made.edges == [0, 2, 4, 6, 8, 10]
+    assert made.counts == [3, 1, 0, 0, 1]
+    assert (made.count, made.min, made.median, made.max) == (5, 0, 1, 10)
+
+
+def test_a_logarithmic_histogram_has_equal_ratios_and_keeps_the_extremes():
+    made = make_histogram(np.array([0.1, 1, 10, 1000]), bins=4, logarithmic=True)
+    np.testing.assert_allclose(made.edges, [0.1, 1, 10, 100, 1000])
+    assert made.counts == [1, 1, 1, 1]
+    values = np.random.default_rng(0).uniform(0.01, 8000, 500)
+    assert sum(make_histogram(values, logarithmic=True).counts) == 500
+
+
+def test_a_histogram_of_one_value_or_none():
+    made = make_histogram(np.full(7, 3.0))
+    assert made.counts == [7] and made.edges == [3, 3]
+    assert make_histogram(np.array([])) is None
+    assert str(draw_histogram(made, "Side", "px")) == "<p>all 3 px</p>"

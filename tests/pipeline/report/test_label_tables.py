@@ -1,6 +1,7 @@
 """Reports of images with tags, values or boxes: what they count, choose and show."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -8,15 +9,13 @@ from markupsafe import escape
 
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.named_folder import find_whole_run
-from image_pipeline.report.box_table import describe_boxes
 from image_pipeline.report.classes import choose_samples
 from image_pipeline.report.data_set import open_data_set
 from image_pipeline.report.figures import gather_figures
+from image_pipeline.report.label_tables import describe_boxes, describe_tags, describe_values
 from image_pipeline.report.page import render_page
 from image_pipeline.report.pictures import Pictures
-from image_pipeline.report.tag_table import describe_tags
 from image_pipeline.report.thumbnails import Thumbnails
-from image_pipeline.report.value_table import describe_values
 from image_pipeline.show.ingest_summary import ingest_rows, summarize_data_set
 from tests.drawings import draw, encode_png
 from tests.ingest_runs import ingest
@@ -94,7 +93,7 @@ def test_the_page_of_tags_lists_them_under_thumbnails(folder):
     assert "Images without any tag: 4 of train, 4 of eval." in page
     assert f"<figcaption><b>{escape('<b>, sky, tree')}</b>" in page
     assert "<h4>(no tag)</h4>" in page and "no label" not in page
-    assert "Tags without a record in the split eval: 1 of 3; more images" in page
+    assert "Tags without records in the split eval: 1 of 3; more images." in page
     assert [row.name for row in figures["samples"].rows] == ["", "<b>", "sky", "tree"]
 
 
@@ -165,6 +164,26 @@ def test_the_page_of_boxes_names_and_draws_them(folder):
     for row in range(COUNT):
         same = thumbnails.of_row(row) == shown.of_row(rows[data.name_source(row)])
         assert same is (row in bare)
+
+
+@pytest.mark.parametrize(
+    ("kind", "kept"), [("tags", True), ("values", False), ("boxes", True), ("boxes", False)]
+)
+def test_the_page_names_conflicts_by_what_the_images_are_said_to_be(folder, tmp_path, kind, kept):
+    for number in range(COUNT):
+        shutil.copy(folder / f"{number:02d}.png", tmp_path)
+    shutil.copy(tmp_path / "00.png", tmp_path / "copy.png")
+    lines = (folder / f"{kind}.jsonl").read_text().splitlines()
+    copy = json.dumps(json.loads(lines[1]) | {"path": "copy.png"})
+    (tmp_path / f"{kind}.jsonl").write_text("\n".join([*lines, copy]))
+    asked = {"conflicting_labels": "keep"} if kept else {"max_bad_fraction": 0.2}
+    ingest(tmp_path / f"{kind}.jsonl", tmp_path / kind, **asked)
+    _, page = _page(tmp_path, kind)
+    another = {"tags": "other tags", "values": "another value", "boxes": "other boxes"}[kind]
+    assert f">Same file, different {kind}</h3>" in page
+    assert f"as one with {another}: 1; correct the {kind}, and ingest again." in page
+    assert (f"The {kind} of the first file are kept." in page) is kept
+    assert ("All of them, and those they repeat, are rejected" in page) is not kept
 
 
 def test_the_lines_after_an_ingest_say_what_there_is(folder):
