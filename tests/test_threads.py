@@ -77,7 +77,7 @@ def test_an_error_in_making_an_item_comes_in_its_place():
 
 
 def test_calls_wait_together_and_answer_in_their_order():
-    barrier = threading.Barrier(3, timeout=10)
+    barrier = threading.Barrier(3, timeout=120)
 
     def call(number):
         barrier.wait()  # Passes only if three threads wait at once.
@@ -100,10 +100,10 @@ def test_the_first_error_is_raised_when_all_have_ended():
 
 def test_a_call_that_was_begun_is_waited_for_when_its_result_is_asked_for():
     go_on = threading.Event()
-    begun = start(lambda: go_on.wait(10))
+    begun = start(lambda: go_on.wait(120))
     assert not begun.done()
     go_on.set()
-    assert begun.result(10) is True
+    assert begun.result(120) is True
 
 
 def test_there_is_a_core():

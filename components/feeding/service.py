@@ -102,8 +102,7 @@ def check_service(address: str, timeout_s: float) -> None:
         get_workers = channel.unary_unary(_GET_WORKERS)
         while True:
             try:
-                left_s = max(deadline - time.monotonic(), 0.01)
-                has_worker = bool(get_workers(b"", timeout=left_s, wait_for_ready=True))
+                has_worker = bool(get_workers(b"", timeout=timeout_s, wait_for_ready=True))
             except grpc.RpcError as error:
                 raise UserError(
                     f"feeding.data_service must be the address of a tf.data service dispatcher, "

@@ -32,7 +32,7 @@ def test_threads_share_a_reading():
 
     def read():
         calls.append(1)
-        assert go.wait(10)
+        assert go.wait(120)
         return np.zeros(3)
 
     found = []

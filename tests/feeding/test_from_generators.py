@@ -214,6 +214,6 @@ def test_a_script_that_ends_half_way_leaves_nothing(tmp_path):
     assert done.returncode == 0, done.stderr
     first, *workers = map(int, done.stdout.split())
     assert first == 5 and len(workers) >= 1
-    gone = psutil.wait_procs([psutil.Process(pid) for pid in workers if psutil.pid_exists(pid)], 30)
-    assert gone[1] == [] and set(os.listdir("/dev/shm")) <= before
+    left = [psutil.Process(pid) for pid in workers if psutil.pid_exists(pid)]
+    assert psutil.wait_procs(left, 120)[1] == [] and set(os.listdir("/dev/shm")) <= before
     assert "leaked" not in done.stderr and "Traceback" not in done.stderr

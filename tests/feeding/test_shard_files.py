@@ -126,7 +126,7 @@ def test_the_next_part_is_read_before_it_is_asked_for(monkeypatch, in_parts, tmp
     monkeypatch.setattr(files, "read_file", note)
     records = iter(find_reader([str(path)])(tf.constant(str(path))).as_numpy_iterator())
     assert next(records) == bytes([0]) * 80
-    assert second.wait(20)
+    assert second.wait(120)
 
 
 def test_what_is_held_of_a_file_is_known(monkeypatch):
@@ -148,7 +148,7 @@ def test_a_large_file_is_asked_for_side_by_side_and_a_small_one_once(
     def note(name, start=0, end=None):
         asked.append((start, end))
         if 800 <= start < 1600:
-            together.wait(20)  # Breaks unless eight wait at a time.
+            together.wait(120)  # Breaks unless eight wait at a time.
         return read(name, start, end)
 
     monkeypatch.setattr(files, "read_file", note)

@@ -39,7 +39,7 @@ def _same(item):
     return item
 
 
-def _run(make, shards, *, of=None, timeout_s=60.0, **options):
+def _run(make, shards, *, of=None, timeout_s=300.0, **options):
     load = functools.partial(_give, make)
     shards = range(shards) if isinstance(shards, int) else shards
     return run_generators("it", load, shards, of or len(shards), _same, timeout_s, **options)
@@ -105,18 +105,24 @@ def test_items_larger_than_the_buffer_arrive_whole(monkeypatch):
         assert body[2] == b"x" * size
 
 
+def note_one(path):
+    """Makes a file longer by a byte: whoever looks at its size meanwhile finds a whole number."""
+    with path.open("ab") as file:
+        file.write(b".")
+
+
 def test_a_generator_does_not_run_ahead_of_who_reads(tmp_path):
     def make(shard, shards):
-        for item in itertools.count():
-            (tmp_path / f"{shard}").write_text(str(item))
+        while True:
+            note_one(tmp_path / f"{shard}")
             yield np.zeros(50_000, np.uint8)
 
     with contextlib.closing(_run(make, 2)) as sent:
         for _ in range(10):
             next(sent)
         time.sleep(1)
-        made = [int((tmp_path / f"{shard}").read_text()) for shard in range(2)]
-        assert all(5 <= items <= 5 + 65 for items in made)
+        made = [(tmp_path / f"{shard}").stat().st_size for shard in range(2)]
+        assert all(5 <= items <= 5 + 66 for items in made)
     assert _children() == []
 
 
@@ -124,14 +130,14 @@ def test_few_large_items_are_held(tmp_path, monkeypatch):
     monkeypatch.setattr(generator_process, "_BUFFER_BYTES", 2**17)
 
     def make(shard, shards):
-        for item in range(1000):
-            (tmp_path / "made").write_text(str(item))
+        for _ in range(1000):
+            note_one(tmp_path / "made")
             yield np.zeros(2**17, np.uint8)
 
     with contextlib.closing(_run(make, 1)) as sent:
         next(sent)
         time.sleep(1)
-        assert int((tmp_path / "made").read_text()) <= 5
+        assert (tmp_path / "made").stat().st_size <= 6
 
 
 # In a module, as users have them: of an inner function, cloudpickle does not send the file.
@@ -194,10 +200,9 @@ def test_a_dead_process_is_noticed_at_once(end, message):
             end()
         yield from iter(int, 1)
 
-    started = time.monotonic()
-    with pytest.raises(UserError, match=message):
-        list(_run(make, 2, timeout_s=600))
-    assert time.monotonic() - started < 60 and _children() == []
+    with pytest.raises(UserError, match=message):  # By the timeout it would end otherwise.
+        list(_run(make, 2, timeout_s=300))
+    assert _children() == []
 
 
 def test_a_generator_that_hangs_ends_by_the_timeout():
@@ -216,7 +221,7 @@ def test_what_cannot_be_loaded_is_said():
         raise ImportError("no module my_data")
 
     with pytest.raises(UserError, match="it cannot be run: ImportError: no module my_data"):
-        list(run_generators("it", fail, [0], 1, _same, 60))
+        list(run_generators("it", fail, [0], 1, _same, 300))
 
 
 def test_a_reader_that_stops_closes_the_generators(tmp_path):
@@ -246,7 +251,7 @@ def load():
             time.sleep(0.01)
     return make
 
-sent = run_generators("it", load, range(2), 2, abs, 60, workers=2)
+sent = run_generators("it", load, range(2), 2, abs, 300, workers=2)
 print(next(sent).body, next(sent).body, flush=True)
 if sys.argv[1] == "fork" and os.fork() == 0:  # It holds copies of all descriptors.
     print(os.getpid(), flush=True)
@@ -264,7 +269,7 @@ def test_workers_end_when_their_parent_is_killed(kind):
     assert len(workers) == 2 and all(worker.is_running() for worker in workers)
     parent.kill()
     parent.wait()
-    _, alive = psutil.wait_procs(workers, timeout=30)
+    _, alive = psutil.wait_procs(workers, timeout=120)
     for process in forked:
         process.kill()
     parent.stdout.close()
@@ -273,7 +278,7 @@ def test_workers_end_when_their_parent_is_killed(kind):
 
 def test_a_process_that_ends_while_it_reads_leaves_nothing():
     script = _PARENT.replace("time.sleep(60)\n", "sys.exit(5)\n").replace("fork", "never")
-    done = subprocess.run([sys.executable, "-c", script, "x"], capture_output=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", script, "x"], capture_output=True, timeout=500)
     assert done.returncode == 5 and done.stderr == b""
     workers = map(int, done.stdout.split())
     assert not any(psutil.pid_exists(pid) for pid in workers)
@@ -293,10 +298,10 @@ def test_what_a_generator_prints_says_of_which_shard_it_is():
                 print(" and the rest")
             return make
 
-        list(run_generators("it", load, range(2), 2, abs, 60, workers=1))
+        list(run_generators("it", load, range(2), 2, abs, 300, workers=1))
     """
     command = [sys.executable, "-c", textwrap.dedent(script)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
     assert done.stdout == "" and done.stderr.splitlines() == [
         *("generator: loaded", "shard 0: begun", "shard 1: begun"),
         *("shard 0: half a line and the rest", "shard 1: half a line and the rest"),
@@ -311,5 +316,5 @@ def test_what_a_generator_has_started_ends_with_it():
     sent = _run(make, 1)
     program = psutil.Process(next(sent).body)
     del sent
-    _, alive = psutil.wait_procs([program], timeout=30)
+    _, alive = psutil.wait_procs([program], timeout=120)
     assert alive == []

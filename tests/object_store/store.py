@@ -40,7 +40,7 @@ class Store:
           many waited for an answer side by side; `faults`, how many met the latest fault.
         """
         query = urllib.parse.urlencode(wanted)
-        with urllib.request.urlopen(f"{self.address}/_control?{query}", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self.address}/_control?{query}", timeout=120) as answer:
             return json.load(answer)
 
 
@@ -59,7 +59,7 @@ def run_store(folder: pathlib.Path, delay_s: float = 0) -> Iterator[Store]:
         yield Store(address, process.pid, client_environment(address, folder))
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(120)
 
 
 def client_environment(address: str, folder: pathlib.Path) -> dict[str, str]:

@@ -19,7 +19,7 @@ LIST = f"/storage/v1/b/{BUCKET}/o"
 @pytest.fixture
 def connection(store):
     """One connection, for all of a test's requests."""
-    opened = http.client.HTTPConnection(urllib.parse.urlsplit(store.address).netloc, timeout=30)
+    opened = http.client.HTTPConnection(urllib.parse.urlsplit(store.address).netloc, timeout=120)
     opened.connect()
     opened.auto_open = 0  # A second one is an error.
     yield opened
@@ -55,7 +55,7 @@ def test_a_body_in_chunks_is_read_to_its_very_end(connection):
 
 def test_who_asks_whether_to_go_on_is_answered_before_the_body(store):
     host, port = urllib.parse.urlsplit(store.address).netloc.split(":")
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
+    with socket.create_connection((host, int(port)), timeout=120) as connection:
         head = (
             f"POST {UPLOAD}expected HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"
         )
@@ -67,7 +67,7 @@ def test_who_asks_whether_to_go_on_is_answered_before_the_body(store):
 
 def test_hundreds_connect_at_once(store):
     host, port = urllib.parse.urlsplit(store.address).netloc.split(":")
-    connections = [socket.create_connection((host, int(port)), timeout=30) for _ in range(200)]
+    connections = [socket.create_connection((host, int(port)), timeout=120) for _ in range(200)]
     for connection in connections:
         connection.sendall(f"GET {LIST}?maxResults=1 HTTP/1.1\r\n\r\n".encode())
     for connection in connections:
@@ -129,7 +129,7 @@ def test_a_fault_happens_as_often_as_is_asked_for(store, fault):
     store.control(fault=fault, kind="list", times=2)
     for is_faulty in (True, True, False):
         host = urllib.parse.urlsplit(store.address).netloc
-        connection = http.client.HTTPConnection(host, timeout=30)
+        connection = http.client.HTTPConnection(host, timeout=120)
         try:
             status, _ = _ask(connection, "GET", LIST)
         except (http.client.HTTPException, ConnectionError):

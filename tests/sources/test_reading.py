@@ -36,7 +36,7 @@ def _read_within(seconds, ref, folder, options=OPTIONS):
 
 def test_a_pipe_that_took_a_files_place_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "x.jpg")
-    read = _read_within(10, ImageRef("x.jpg", 10, 0), tmp_path)
+    read = _read_within(120, ImageRef("x.jpg", 10, 0), tmp_path)
     assert isinstance(read, BadImage) and read.reason == "not_a_file"
 
 

@@ -232,7 +232,7 @@ def test_the_browser_gets_the_address_from_a_private_file_that_is_gone_once_it_i
         assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
         assert stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode) == 0o700
         is_open.set()
-        for _ in range(1000):
+        for _ in range(12_000):
             if not os.path.exists(path):
                 break
             threading.Event().wait(0.01)
