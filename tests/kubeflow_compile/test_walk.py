@@ -1,13 +1,15 @@
-"""Every step's container command, in the compiled order, ends where the local run ends.
+"""What is submitted, and what is compiled for a store, ends where the local run ends.
 
-No cluster is needed: see `walk`. What this does not show is the image, the cluster's object store
-and its scheduling.
+No cluster is needed: the API server is a stand-in (`api_server`), and the steps' commands are real
+(`walk`), each in the compiled order. What this does not show is the image, the cluster's object
+store and its scheduling.
 """
 
 import dataclasses
 import hashlib
 import json
 import pathlib
+import subprocess
 import sys
 
 import kfp
@@ -20,7 +22,9 @@ from image_pipeline.components import files
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.config import PipelineConfig, load_config
 from image_pipeline.run.run_plan import RunPlan
+from tests import warm
 from tests.drawings import encode_png
+from tests.kubeflow_compile.api_server import ApiServer, run_api_server
 from tests.kubeflow_compile.launcher import ObjectStore
 from tests.kubeflow_compile.local import hash_files, run_local
 from tests.kubeflow_compile.walk import complete_parameters, fill_in, run_step, walk_pipeline
@@ -57,28 +61,53 @@ class Stored:
         return self.below(self.examples["metadata"]["data_set_uri"])
 
 
+COMMAND = pathlib.Path(sys.executable).parent / "image-pipeline"
 # All but the flip is the same in every run; the flip shows that the records' seeds are, too.
 CONFIG = """
-ingest: {prepare: {encoding: png}, splits: {train: 0.7, eval: 0.3}, shards: 2}
+ingest: {prepare: {encoding: png}, splits: {train: 0.7, eval: 0.3}, seed: 5, shards: 2}
 view: {height_px: 16, width_px: 16}
 feeding: {batch_size: 8, augment: [flip_horizontal]}
 training: {epochs: 3, learning_rate: 0.01}
 evaluation: {min_accuracy: 0.0}
 """
+# What is submitted, and what its run changes, so that it is the same.
+SUBMITTED = """
+ingest: {prepare: {encoding: png}, splits: {train: 0.7, eval: 0.3}, shards: 3}
+view: {height_px: 16, width_px: 16}
+feeding: {batch_size: 8, augment: [flip_horizontal]}
+training: {epochs: 9, learning_rate: 0.01}
+evaluation: {min_accuracy: 1.0}
+kubeflow: {service_account: of-config}
+"""
+CHANGED = {
+    "ingest": "{seed: 5, shards: 2}",
+    "training": "epochs: 3",
+    "evaluation": '{"min_accuracy": 0}',
+}
+
+
+def submit(folder, host, *more):
+    """Runs the command, as a process of its own."""
+    command = [*warm.python(), str(COMMAND), "submit", "--image=registry/name:tag"]
+    command += [f"--root={folder}/root", f"--config={folder}/submitted.yaml", f"--host={host}"]
+    command += [f"--push={folder}/pushed", f"--images={folder}/photos", *more]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Noise with one bright channel, which names the class; and the options."""
+    """Three folders of noise, one of them no span, whose bright channel names the class."""
     folder = tmp_path_factory.mktemp("walk")
     generator = np.random.default_rng(0)
-    for channel, name in enumerate(["red", "green"]):
-        (folder / "images" / name).mkdir(parents=True)
-        for number in range(24):
-            pixels = generator.integers(0, 100, (16, 16, 3), np.uint8)
-            pixels[..., channel] += 120
-            (folder / "images" / name / f"{number:02d}.png").write_bytes(encode_png(pixels))
+    for part in ("photos", "day-7", "day-8"):
+        for channel, name in enumerate(["red", "green"]):
+            (folder / part / name).mkdir(parents=True)
+            for number in range(24):
+                pixels = generator.integers(0, 100, (16, 16, 3), np.uint8)
+                pixels[..., channel] += 120
+                (folder / part / name / f"{number:02d}.png").write_bytes(encode_png(pixels))
     (folder / "config.yaml").write_text(CONFIG)
+    (folder / "submitted.yaml").write_text(SUBMITTED)
     return folder
 
 
@@ -87,7 +116,7 @@ def spec(folder, script):
     """The pipeline as Kubeflow is given it."""
     script.compile_pipeline(
         load_config(str(folder / "config.yaml")),
-        str(folder / "images"),
+        str(folder / "day-7"),
         str(folder / "root"),
         str(folder / "pushed"),
         "registry/name:tag",
@@ -97,10 +126,31 @@ def spec(folder, script):
     return yaml.safe_load((folder / "pipeline.yaml").read_text())
 
 
+@dataclasses.dataclass(frozen=True)
+class Submitted:
+    """What the command said, and what the server then had."""
+
+    done: subprocess.CompletedProcess
+    server: ApiServer
+
+
 @pytest.fixture(scope="module")
-def walked(folder, spec):
-    """Each step's artifacts, made by the container commands."""
-    return walk_pipeline(spec, {}, folder / "steps")
+def submitted(folder):
+    """A run of another folder, another span and other options than the pipeline's."""
+    given = {"images": f"{folder}/day-{{SPAN}}", "images-span": "7", "models": f"{folder}/other"}
+    parameters = [f"--parameter={name}={text}" for name, text in (given | CHANGED).items()]
+    with run_api_server() as server:
+        server.states = [{"state": "SUCCEEDED"}]
+        return Submitted(submit(folder, server.host, *parameters, "--wait"), server)
+
+
+@pytest.fixture(scope="module")
+def walked(folder, submitted):
+    """Each step's artifacts, of the uploaded pipeline with the run's parameters."""
+    ((content),) = submitted.server.uploads.values()
+    (run,) = submitted.server.made["runs"]
+    spec = next(yaml.safe_load_all(content))
+    return walk_pipeline(spec, run["runtime_config"]["parameters"], folder / "steps")
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +158,7 @@ def plan(folder):
     """The same images and options, for LocalDagRunner."""
     return RunPlan(
         config=load_config(str(folder / "config.yaml")),
-        images_dir=str(folder / "images"),
+        images_dir=str(folder / "day-7"),
         output_dir=str(folder / "local"),
         fingerprint="today",
         beam_args=tuple(LOCAL_BEAM_ARGS),
@@ -137,7 +187,7 @@ def test_no_step_needs_a_hook_that_open_source_kubeflow_ignores(spec):
 def test_a_step_finds_the_latest_span_and_says_which(folder, script, local):
     (folder / "spans").mkdir()
     for number in (9, 10):
-        (folder / "spans" / f"day-{number}").symlink_to(folder / "images")
+        (folder / "spans" / f"day-{number}").symlink_to(folder / "day-7")
     job = script.compile_pipeline(
         load_config(str(folder / "config.yaml")),
         str(folder / "spans" / "day-{SPAN}"),
@@ -157,21 +207,32 @@ def test_a_step_finds_the_latest_span_and_says_which(folder, script, local):
     assert hash_files(examples["uri"]) == hash_files(local["ImageExampleGen"]["examples"])
 
 
-def test_the_commands_write_the_data_set_of_the_local_run(walked, local):
-    of_steps = hash_files(walked["ImageExampleGen"]["examples"]["uri"])
+def test_it_says_where_the_run_is_and_waits_for_it(submitted):
+    done, host = submitted.done, submitted.server.host
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"Started image-pipeline: {host}/#/runs/details/runs-0\nDone.\n"
+    (run,) = submitted.server.made["runs"]
+    assert run["service_account"] == "of-config"
+
+
+def test_the_data_set_is_that_of_the_span_and_the_options_of_the_run(walked, local):
+    examples = walked["ImageExampleGen"]["examples"]
+    assert examples["metadata"]["custom:span"] == 7
+    of_steps = hash_files(examples["uri"])
     assert of_steps == hash_files(local["ImageExampleGen"]["examples"])
     shards = [name for name in of_steps if name.startswith("Split-")]
     assert len(shards) == 4 and "manifest.json" in of_steps and "index.parquet" in of_steps
 
 
-def test_the_commands_push_the_model_of_the_local_run(walked, local, plan, folder):
-    (version,) = (folder / "pushed").iterdir()
+def test_the_model_is_trained_as_the_run_says_and_pushed_where_it_says(walked, plan, local, folder):
+    assert not (folder / "pushed").exists()
+    (version,) = (folder / "other").iterdir()  # At the accuracy of 1 that was compiled: none.
     (local_version,) = pathlib.Path(plan.folder.pushed_dir).iterdir()
     of_steps, of_local = (tf.saved_model.load(str(path)) for path in (version, local_version))
     assert len(of_steps.weights) > 0
     for one, other in zip(of_steps.weights, of_local.weights, strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
-    images = [path.read_bytes() for path in sorted((folder / "images").rglob("*.png"))]
+    images = [path.read_bytes() for path in sorted((folder / "day-7").rglob("*.png"))]
     one, other = (
         model.signatures["serving_default"](image_bytes=tf.constant(images))
         for model in (of_steps, of_local)
@@ -181,13 +242,53 @@ def test_the_commands_push_the_model_of_the_local_run(walked, local, plan, folde
     assert walked["Evaluator"]["blessing"]["metadata"]["blessed"] == 1
 
 
+def test_steps_leave_nothing_in_their_working_directories_and_the_working_folder(walked, folder):
+    assert list((folder / "steps").glob("*/working_dir/*")) == []
+    assert list((folder / "root" / "working").iterdir()) == []
+
+
+def test_a_schedule_takes_the_latest_span_each_time(folder):
+    with run_api_server() as server:
+        done = submit(
+            folder,
+            server.host,
+            f"--parameter=images={folder}/day-{{SPAN}}",
+            "--recurring=0 3 * * *",
+            "--run-name=nightly",
+            "--service-account=of-flag",
+        )
+    page = f"{server.host}/#/recurringrun/details/recurringruns-0"
+    assert (done.returncode, done.stdout) == (0, f"Scheduled nightly: {page}\n")
+    (sent,) = server.made["recurringruns"]
+    assert sent["trigger"] == {"cron_schedule": {"cron": "0 0 3 * * *"}}
+    assert sent["runtime_config"] == {"parameters": {"images": f"{folder}/day-{{SPAN}}"}}
+    assert sent["service_account"] == "of-flag"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--parameter=training={epoch: 3}"], "training.epoch: unknown key"),
+        (["--recurring=daily"], "--recurring is a cron expression"),
+        (["--host=http://127.0.0.1:9"], "http://127.0.0.1:9 cannot be reached"),
+    ],
+)
+def test_a_persons_mistake_is_one_message_and_starts_nothing(folder, more, message):
+    with run_api_server() as server:
+        done = submit(folder, server.host, *more)
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith("Error: ") and message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert server.made == {} and server.uploads == {}
+
+
 @pytest.fixture(scope="module")
 def stored(folder, script):
     """The walk with all that is read and written in an S3 bucket: what that holds in the end."""
     (folder / "store").mkdir()
     with run_store(folder / "store") as store, use_store(store):
         root = store.uri.replace("gs://", "s3://")
-        for name, content in read_tree(str(folder / "images")).items():
+        for name, content in read_tree(str(folder / "day-7")).items():
             files.write_file(f"{root}/images/{name}", content)
         job = script.compile_pipeline(
             load_config(str(folder / "config.yaml")),
@@ -291,11 +392,3 @@ def test_nothing_is_left_of_the_working_folder(stored):
 def test_what_steps_say_names_the_store_and_never_a_pods_folder(stored):
     said = json.dumps(stored.made)
     assert "/pod/" not in said and said.count(f'"uri": "{stored.root}/root/') >= 10
-
-
-def test_steps_leave_nothing_in_their_working_directories(walked, folder):
-    left = {
-        str(path.relative_to(folder / "steps"))
-        for path in (folder / "steps").glob("*/working_dir/*")
-    }
-    assert left == set()
