@@ -317,8 +317,7 @@ def test_a_batch_of_damaged_records_alone_is_left_out_of_evaluation(damaged):
     assert sizes == [1] * (len(read_index(damaged)) - 1)
 
 
-@pytest.mark.parametrize("batch_size", [4, 8, 12])
-@pytest.mark.parametrize("step", ["mixup", "cutmix"])
+@pytest.mark.parametrize(("step", "batch_size"), [("mixup", 4), ("cutmix", 8), ("mixup", 12)])
 def test_workers_mix_what_one_would_mix(train_shards, step, batch_size):
     graph = graphs.shared_graph_dir()
 
