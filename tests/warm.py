@@ -33,14 +33,18 @@ _IMPORTED = (
 
 
 @functools.cache
-def python() -> list[str]:
-    """The beginning of a command, in place of `sys.executable`: -c, -m or a script follow."""
+def python(**environment: str) -> list[str]:
+    """The beginning of a command, in place of `sys.executable`: -c, -m or a script follow.
+
+    Args:
+      environment: variables that libraries read when they are imported.
+    """
     path = os.path.join(tempfile.mkdtemp(), "socket")
     server = subprocess.Popen(
         [sys.executable, __file__, path],
         stdin=subprocess.PIPE,  # Which ends with this process, and the server with it.
         stdout=subprocess.PIPE,
-        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "1", "GRPC_VERBOSITY": "ERROR"},
+        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "1", "GRPC_VERBOSITY": "ERROR"} | environment,
     )
     assert server.stdout is not None and server.stdout.readline() == b"ready\n"
     _SERVERS.append(server)

@@ -6,14 +6,18 @@ import pathlib
 import socket
 import subprocess
 
+from tests import warm
+
+# What hangs is ended then: far more than several machines need on one that is busy.
+PATIENCE_S = 1500
 # oneDNN's convolutions fail on a device without a record.
-_ENVIRONMENT = {"TF_ENABLE_ONEDNN_OPTS": "0", "TF_CPP_MIN_LOG_LEVEL": "2"}
+_IMPORTED = {"TF_ENABLE_ONEDNN_OPTS": "0", "TF_CPP_MIN_LOG_LEVEL": "2"}
 # Commands find these tests' models before what others have installed under that name.
-_ENVIRONMENT |= {"PYTHONPATH": str(pathlib.Path(__file__).parents[2])}
+_ENVIRONMENT = _IMPORTED | {"PYTHONPATH": str(pathlib.Path(__file__).parents[2])}
 
 
-def start_machines(count, command, chief=False):
-    """Starts as many processes of a command; with one, TF_CONFIG names none."""
+def start_machines(count, arguments, chief=False):
+    """Starts as many processes of Python with these arguments; with one, TF_CONFIG names none."""
     addresses = [f"localhost:{port}" for port in find_ports(count)]
     cluster = {"worker": addresses}
     tasks = [{"type": "worker", "index": number} for number in range(count)]
@@ -23,7 +27,7 @@ def start_machines(count, command, chief=False):
     configs = [{"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})} for task in tasks]
     return [
         subprocess.Popen(
-            command,
+            [*warm.python(**_IMPORTED), *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -36,7 +40,7 @@ def start_machines(count, command, chief=False):
 def end_machines(processes):
     """Waits; gives each one's exit code, stdout and stderr. None is left, whatever happens."""
     try:
-        told = [process.communicate(timeout=300) for process in processes]
+        told = [process.communicate(timeout=PATIENCE_S) for process in processes]
     finally:
         for process in processes:
             process.kill()

@@ -13,9 +13,9 @@ import tensorflow as tf
 from image_pipeline import analyze, ingest
 from image_pipeline.components.transform.preprocessing import standardize
 from tests import drawings, graphs, shards
-from tests.training.machines import end_machines, start_machines
+from tests.training.machines import PATIENCE_S, end_machines, start_machines
 
-pytestmark = [pytest.mark.e2e, pytest.mark.wide]
+pytestmark = [pytest.mark.e2e, pytest.mark.wide, pytest.mark.timeout(3 * PATIENCE_S)]
 
 SAME = [
     *("dense", "unknown", "weights", "several_steps"),
@@ -51,7 +51,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def told(folder):
     """What each machine, and one alone, printed of each case."""
-    command = [sys.executable, "-m", "tests.training.on_several_machines", str(folder)]
+    command = ["-m", "tests.training.on_several_machines", str(folder)]
     alone = end_machines(start_machines(1, [*command, *SAME]))
     machines = end_machines(start_machines(MACHINES, [*command, *SAME, *REFUSED], chief=True))
     errors = []

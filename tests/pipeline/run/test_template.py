@@ -3,7 +3,6 @@
 import json
 import pathlib
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.run.ingest import make_beam_pipeline
+from tests import warm
 from tests.drawings import write_folder
 from tests.ingest_runs import OPTIONS, ingest
 from tests.replay import replay
@@ -158,7 +158,7 @@ def _stage(folder, name, **places):
 
 def _compile(template, *sets, cloud=(*CLOUD, "--temp_location=gs://bucket/tmp"), **places):
     where = [f"--{option}={place}" for option, place in places.items() if place is not None]
-    command = [sys.executable, *COMPILE, *where, f"--template={template}", *sets, "--", *cloud]
+    command = [*warm.python(), *COMPILE, *where, f"--template={template}", *sets, "--", *cloud]
     return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
