@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from image_pipeline.cli import cli
 from tests.drawings import encode_png
-from tests.layouts import test_cub, test_labelme, test_outlines
+from tests.layouts import test_annotations, test_labelme, test_outlines
 from tests.layouts.drawn import HEIGHT, WIDTH, draw_images, write_table
 
 pytestmark = pytest.mark.beam
@@ -54,7 +54,7 @@ def _elsewhere(folder):
 
 
 def _cub(folder):
-    return test_cub.write_lists(folder)
+    return test_annotations.write_lists(folder)
 
 
 def _unmasked(folder):

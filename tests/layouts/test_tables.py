@@ -16,6 +16,7 @@ from tests.layouts.drawn import (
 )
 
 pytestmark = pytest.mark.unit
+
 _NAMES = [f"{n}.png" for n in range(8)]
 # Left, top, right, bottom, of an image of 40 x 30; the last one has none.
 _BOXES = [
@@ -432,6 +433,7 @@ def test_text_files_have_rows_with_commas_and_masks_beside_images(tmp_path):
 @pytest.mark.parametrize("ending", ["", ".png"])
 @pytest.mark.parametrize("below", ["", "lists/"])
 def test_names_of_images_in_several_folders_are_found_in_each(tmp_path, ending, below):
+    tmp_path /= "set"  # Folders beside that of the table are looked through, too.
     names = [f"a{n:03}" for n in range(80)]  # of which the first 50 are in one folder
     paths = [f"img/part_{n // 60}/{name}.png" for n, name in enumerate(names)]
     draw_images(tmp_path, paths)
@@ -532,3 +534,50 @@ def test_of_hundreds_of_columns_the_first_are_shown(tmp_path):
     rows = [["label", *names], [1, *cells], [0, *cells]]
     with pytest.raises(UserError, match=r"f17, f18 and 45 more\."):
         understand(write_table(tmp_path / "train.csv", rows))
+
+
+# Lists of several columns with white space between, as CelebA and DeepFashion have them.
+def _write_list(folder, *lines):
+    names = [f"{n}.png" for n in range(4)]
+    draw_images(folder / "images", names)
+    (folder / "list.txt").write_text("\n".join(lines) + "\n")
+    return folder / "list.txt"
+
+
+@pytest.mark.parametrize("count", [[], ["4"]])
+@pytest.mark.parametrize("image", ["", "image_id "])
+def test_a_list_with_a_line_of_names_is_a_table(tmp_path, count, image):
+    tags = ["1 -1", "-1 1", "1  1", "-1 -1"]
+    rows = (f"{n}.png {each}" for n, each in enumerate(tags))
+    listing = understand(_write_list(tmp_path, *count, f"{image}Male Young", *rows))
+    assert list(column_of(listing, "label").values()) == [
+        ["Male"],
+        ["Young"],
+        ["Male", "Young"],
+        [],
+    ]
+    assert listing.noticed == ()
+
+
+def test_a_list_says_where_it_is_cut_off(tmp_path):
+    rows = (f"{n}.png  {n} 2 10 12" for n in range(4))
+    listing = understand(_write_list(tmp_path, "5", "image_id x_1 y_1 width height", *rows))
+    assert boxes_of(listing)["3.png"] == [("object", 3, 2, 10, 12)]
+    assert listing.noticed == ("list.txt: the first line says 5 rows, it has 4",)
+    rows = ["3.png 1", *(f"{n}.png {n} 2 10 12" for n in range(3))]
+    listing = understand(_write_list(tmp_path, "4", "image_id x y w h", *rows[1:], rows[0]))
+    assert [ref.message.partition(": ")[2] for ref in listing.refs() if ref.problem] == [
+        "its columns are 5, image_id, x, y, w, h, but it has 2"
+    ]
+
+
+@pytest.mark.parametrize("notes", [[], ["#Image CLASS-ID SPECIES BREED", "#ID: 1:37 Class ids"]])
+def test_a_list_of_several_numbers_asks_which_is_the_label(tmp_path, notes):
+    listed = _write_list(
+        tmp_path, *notes, *(f"{n}.png {1 + n % 2} {1 + n // 2} 3" for n in range(4))
+    )
+    with pytest.raises(
+        UserError, match=r"for 'column_2', .* for 'column_3', ingest.columns={label"
+    ):
+        understand(listed)
+    assert understand(listed, columns={"label": "column_3"}).classes == {"1": 2, "2": 2}
