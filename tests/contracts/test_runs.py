@@ -1,4 +1,7 @@
-"""One whole run for each kind of label, by the command line, from a table to served answers."""
+"""One whole run for each kind of label, by the command line, from a table to served answers.
+
+That of classes is `tests/pipeline/test_end_to_end.py`.
+"""
 
 import collections
 import dataclasses
@@ -18,7 +21,6 @@ from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.evaluation.average_precision import average_precisions, match_boxes
 from image_pipeline.components.evaluation.box_scores import join_found
 from tests.drawings import encode_png, write_scenes
-from tests.tiers import wide
 from tests.training import box_data
 
 pytestmark = pytest.mark.e2e
@@ -76,11 +78,6 @@ def write_masks(folder):
     return folder, [np.asarray(Image.open(path)) for path in sorted(folder.glob("masks/*"))]
 
 
-def check_class(truth, answers):
-    assert np.mean(answers["label"] == np.array(truth, "S")) > 0.9
-    np.testing.assert_allclose(answers["probabilities"].sum(axis=1), 1, rtol=1e-5)
-
-
 def check_tags(truth, answers):
     found = [{tag.decode() for tag in row} - {""} for row in answers["tags"]]
     assert np.mean([own == set(tags) for own, tags in zip(found, truth, strict=True)]) > 0.6
@@ -109,11 +106,6 @@ def check_masks(truth, answers):
     assert (answers["mask"] == truth)[is_asked].mean() > 0.9
     decoded = tf.io.decode_png(answers["mask_bytes"][0])[..., 0]
     np.testing.assert_array_equal(decoded, answers["mask"][0])
-
-
-def show_class(page, figures, summary):
-    counts = {row["name"]: row["records"] for row in summary["classes"]}
-    assert set(counts) == {row["name"] for row in figures["evaluation"]["classes"]}
 
 
 def show_tags(page, figures, summary):
@@ -178,15 +170,6 @@ class Run:
 
 NAMES = ("red", "green", "blue")
 RUNS = {
-    "class": Run(
-        write=write_bright(lambda bright: {"label": "red" if bright[0] else "gray"}),
-        options={"evaluation.min_accuracy": 0.8},
-        measure="accuracy",
-        classes=("red", "gray"),
-        check=check_class,
-        nothing={"label": b"", "probabilities": [0, 0]},
-        show=show_class,
-    ),
     "tags": Run(
         write=write_bright(
             lambda bright: {"tags": [n for n, is_on in zip(NAMES, bright, strict=True) if is_on]}
@@ -242,8 +225,7 @@ RUNS = {
 }
 
 
-# `tests/pipeline/test_end_to_end.py` runs classes, too.
-@pytest.fixture(scope="module", params=[wide(n) if n == "class" else n for n in RUNS])
+@pytest.fixture(scope="module", params=RUNS)
 def name(request):
     return request.param
 
@@ -268,7 +250,7 @@ def test_a_model_is_judged_by_its_measure_and_pushed(name, done):
     assert summary["blessed"] is True and summary.get("label") == run.label
     assert evaluation["measure"] == run.measure
     assert set(classes) == set(run.classes)
-    images_have = run.classes if run.measure in ("accuracy", "F1") else ()
+    images_have = run.classes if run.measure == "F1" else ()
     assert {each["name"] for each in summary["classes"]} == set(images_have)
     (bound, limit), *_ = [(k, v) for k, v in run.options.items() if k.startswith("evaluation.m")]
     measured = evaluation["metrics"][run.measure]["value"]
