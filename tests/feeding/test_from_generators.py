@@ -210,7 +210,7 @@ def test_a_script_that_ends_half_way_leaves_nothing(tmp_path):
     (tmp_path / "script.py").write_text(_SCRIPT)
     before = set(os.listdir("/dev/shm"))
     command = [sys.executable, str(tmp_path / "script.py")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr
     first, *workers = map(int, done.stdout.split())
     assert first == 5 and len(workers) >= 1

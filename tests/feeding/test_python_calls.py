@@ -82,7 +82,7 @@ def _count(kind):
 
 def test_a_process_ends_while_a_data_set_is_being_read():
     ended = subprocess.run(
-        [sys.executable, "-c", _ENDS_WHILE_READING], capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", _ENDS_WHILE_READING], capture_output=True, text=True, timeout=500
     )
     assert (ended.returncode, ended.stdout) == (0, "the end\n"), ended.stderr[-2000:]
 
@@ -102,6 +102,6 @@ for _ in range(3):
 print("the end")
 """
     ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=500
     )
     assert (ended.returncode, ended.stdout) == (0, "the end\n"), ended.stderr[-2000:]

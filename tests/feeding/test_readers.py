@@ -26,7 +26,7 @@ def run_python(program, *arguments):
         capture_output=True,
         text=True,
         env={"PYTHONPATH": ".", "PATH": "/usr/bin:/bin", "TF_CPP_MIN_LOG_LEVEL": "2"},
-        timeout=300,
+        timeout=500,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])

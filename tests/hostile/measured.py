@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 
 # What hangs is ended then; far more than any command needs on a busy machine.
-PATIENCE_S = 300
+PATIENCE_S = 500
 # Linux counts a child's peak from its parent's at the time of the fork, and the tests' process has
 # TensorFlow in memory. So a small process in between starts the command and measures it.
 _BETWEEN = """

@@ -91,7 +91,7 @@ def submit(folder, host, *more):
     command = [*warm.python(), str(COMMAND), "submit", "--image=registry/name:tag"]
     command += [f"--root={folder}/root", f"--config={folder}/submitted.yaml", f"--host={host}"]
     command += [f"--push={folder}/pushed", f"--images={folder}/photos", *more]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, timeout=500)
 
 
 @pytest.fixture(scope="module")

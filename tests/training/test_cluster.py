@@ -88,8 +88,8 @@ def make_addresses(count):
 def test_all_meet_whoever_comes_first(monkeypatch):
     monkeypatch.setattr(clusters, "_RETRY_S", 0.02)
     addresses = make_addresses(3)
-    said, threads = start(addresses, [2, 1], 30)
-    late, chief = start(addresses, [0], 30)
+    said, threads = start(addresses, [2, 1], 120)
+    late, chief = start(addresses, [0], 120)
     for thread in (*threads, *chief):
         thread.join()
     assert said | late == {0: None, 1: None, 2: None}
@@ -98,7 +98,7 @@ def test_all_meet_whoever_comes_first(monkeypatch):
 def test_a_missing_machine_is_named_by_the_chief_and_told_by_the_others(monkeypatch):
     monkeypatch.setattr(clusters, "_RETRY_S", 0.02)
     addresses = make_addresses(3)
-    said, threads = start(addresses, [0, 1], 3)
+    said, threads = start(addresses, [0, 1], 8)
     for thread in threads:
         thread.join()
     missing = f"The chief has waited in vain for these workers of TF_CONFIG: 2 ({addresses[2]});"
@@ -120,10 +120,10 @@ def say(address, text):
 def test_who_has_left_again_or_is_no_worker_is_not_counted(monkeypatch):
     monkeypatch.setattr(clusters, "_RETRY_S", 0.02)
     addresses = make_addresses(3)
-    said, threads = start(addresses, [0], 4)
+    said, threads = start(addresses, [0], 8)
     for text in (b"worker 1 of 3\n", b"GET / HTTP/1.1\r\n", b"worker 2 of 4\n"):
         say(addresses[0], text)
-    start(addresses, [2], 4)  # which is there, and waits
+    start(addresses, [2], 8)  # which is there, and waits
     threads[0].join()
     missing = f"The chief has waited in vain for these workers of TF_CONFIG: 1 ({addresses[1]});"
     assert said[0].startswith(missing)
