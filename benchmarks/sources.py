@@ -38,6 +38,7 @@ from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.dataset import record, tfrecord
 from image_pipeline.components.dataset.index_file import scan_index
 from image_pipeline.components.images.decode import decode_image
+from image_pipeline.components.images.options import PrepareOptions
 from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.meaning.complete_options import complete_options
 from image_pipeline.components.meaning.options import IngestOptions
@@ -214,15 +215,7 @@ def to_pixels(files: Files) -> dict[str, bytes]:
 
 
 def _decode(data: bytes) -> np.ndarray:
-    most = 2**30
-    return decode_image(
-        data,
-        gray=False,
-        alpha_background=(255, 255, 255),
-        min_side_px=1,
-        max_pixels=most,
-        max_file_bytes=most,
-    ).pixels
+    return decode_image(data, PrepareOptions(max_pixels=2**30, resize="none")).pixels
 
 
 def ingest(images: str, output: pathlib.Path, options: Mapping[str, Any]) -> None:

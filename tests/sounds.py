@@ -40,7 +40,8 @@ def build_wav(
       size: of them, as the header says.
       before: chunks before the samples.
     """
-    numbers = (tag, channels, rate_hz, rate_hz * block_bytes % 2**32, block_bytes, 16)
+    numbers = (tag, channels, rate_hz, rate_hz * block_bytes % 2**32, block_bytes)
+    numbers += (8 * block_bytes // max(1, channels) % 2**16,)
     format_ = b"fmt " + struct.pack("<IHHIIHH", 16, *numbers)
     size = len(data) if size is None else size
     return b"RIFF\0\0\0\0WAVE" + format_ + before + b"data" + struct.pack("<I", size) + data

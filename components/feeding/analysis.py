@@ -20,7 +20,7 @@ from image_pipeline.components.dataset.manifest import Square, has_manifest
 from image_pipeline.components.dataset.record import LABEL_COLUMNS, PixelType
 from image_pipeline.components.dataset.verify_shard import Finding
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.images.spectrogram import SoundOptions
+from image_pipeline.components.images.sound import SoundOptions
 from image_pipeline.components.json_files import check_json, read_json, read_whole
 from image_pipeline.components.json_text import parse_own, to_json
 from image_pipeline.components.labels.kind import LabelKind

@@ -99,7 +99,7 @@ class DepthOptions(Options):
     @property
     def levels(self) -> "Levels | None":
         """How 16 bits become 8, which must be known by then; None for all values."""
-        if self == DepthOptions():
+        if (self.low, self.high) == (0, LEVELS - 1):
             return None
         low, high = self.low, self.high
         if isinstance(low, str) or isinstance(high, str):

@@ -20,16 +20,15 @@ from image_pipeline.components.images.bad_image import (
     explain_decoder_error,
 )
 from image_pipeline.components.images.by_extras import open_by_extra
-from image_pipeline.components.images.color import read_orientation
-from image_pipeline.components.images.gif import count_frames as count_gif_frames
+from image_pipeline.components.images.color import note_other_orientation, read_orientation
+from image_pipeline.components.images.containers import count_gif_frames, move_metadata_up
 from image_pipeline.components.images.jpeg import (
+    PlainHeader,
     check_segments,
     read_jpeg_structure,
     read_plain_header,
 )
 from image_pipeline.components.images.kind import tell_kind
-from image_pipeline.components.images.other_orientation import note_other_orientation
-from image_pipeline.components.images.png import move_metadata_up
 from image_pipeline.components.images.tiff import check_directories
 
 # `max_pixels` refuses large images, per call and with a reason. Pillow's process-wide limit would
@@ -129,23 +128,17 @@ def _explain_unopened(data: bytes) -> BadImage:
     if data.startswith(b"\xff\xd8"):
         read_jpeg_structure(data)  # raises an error that names the damage, if it can
     if kind.name == "tiff":
-        return _explain_tiff(data)
+        offset = data[8:16] if data[2] == 0x2B else data[4:8]  # A BigTIFF's directory is anywhere.
+        if int.from_bytes(offset, "little" if data[0] == 0x49 else "big") >= len(data):
+            return BadImage(TRUNCATED, f"the TIFF ends at byte {len(data)}, before its directory")
+        message = "a TIFF that Pillow cannot open: a rare sample layout, or a broken directory"
+        way_out = "save its values as .npy, or convert it to PNG, for example"
+        return BadImage(UNSUPPORTED, f"{message}; {way_out}: magick FILE FILE.png")
     if kind.name == "npy":
         return BadImage(
             UNSUPPORTED, "a NumPy array, which is read as an image only; save it as PNG"
         )
     return BadImage(CORRUPT, "the header of this file is damaged: Pillow does not recognise it")
-
-
-def _explain_tiff(data: bytes) -> BadImage:
-    offset = data[8:16] if data[2] == 0x2B else data[4:8]  # a BigTIFF's directory may lie anywhere
-    directory_offset = int.from_bytes(offset, "little" if data[0] == 0x49 else "big")
-    if directory_offset >= len(data):
-        message = f"the TIFF ends at byte {len(data)}, before its directory"
-        return BadImage(TRUNCATED, message)
-    message = "a TIFF that Pillow cannot open: a rare sample layout, or a broken directory"
-    way_out = "save its values as .npy, or convert it to PNG, for example: magick FILE FILE.png"
-    return BadImage(UNSUPPORTED, f"{message}; {way_out}")
 
 
 def read_size(image: Image.Image) -> tuple[int, int]:
@@ -164,6 +157,9 @@ def count_frames(image: Image.Image, data: bytes) -> int:
 
 def read_header(image: Image.Image, data: bytes) -> Header:
     """Reads all that an opened image's header says."""
+    if isinstance(image, PlainHeader):  # There is nothing else in it.
+        channels = 1 if image.mode == "L" else 3
+        return Header("jpeg", image.height, image.width, channels, 1, None, False, ())
     source_format = _FORMATS[str(image.format)]
     height, width = read_size(image)
     orientation, notes = read_orientation(image)
@@ -173,6 +169,12 @@ def read_header(image: Image.Image, data: bytes) -> Header:
     icc = image.info.get("icc_profile")
     if icc and not isinstance(icc, bytes):  # A TIFF's tag may declare it as text.
         notes += ("icc_broken",)
+    is_lossless = source_format in ("png", "bmp", "gif")
+    if source_format == "tiff":
+        compression = str(image.info.get("compression", "jpeg"))
+        is_lossless = "jpeg" not in compression
+    elif source_format in ("jxl", "dicom"):
+        is_lossless = image.is_lossless  # type: ignore[attr-defined]
     return Header(
         source_format=source_format,
         height=height,
@@ -180,14 +182,6 @@ def read_header(image: Image.Image, data: bytes) -> Header:
         channels=1 if image.mode in ("1", "L", "LA", "La", "I;16", "I;16B") else 3,
         orientation=orientation,
         icc=icc or None if isinstance(icc, bytes) else None,
-        lossless=_is_lossless(image, source_format),
+        lossless=is_lossless,
         notes=((f"frames:{frames}",) if frames > 1 else ()) + notes,
     )
-
-
-def _is_lossless(image: Image.Image, source_format: str) -> bool:
-    if source_format == "tiff":
-        return "jpeg" not in str(image.info.get("compression", "")) and "compression" in image.info
-    if source_format in ("jxl", "dicom"):
-        return image.is_lossless  # type: ignore[attr-defined]
-    return source_format in ("png", "bmp", "gif")

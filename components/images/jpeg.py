@@ -1,7 +1,9 @@
-"""Where things are in a JPEG file, so that missing data is noticed before pixels are trusted."""
+"""Where things are in a JPEG file, so that missing data is noticed before pixels are trusted.
+
+By hand, since libjpeg fills what a file lacks with gray and reports success.
+"""
 
 import dataclasses
-import itertools
 from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple
 
@@ -10,6 +12,9 @@ import numpy as np
 from image_pipeline.components.images.bad_image import CORRUPT, TRUNCATED, UNSUPPORTED, BadImage
 
 _SOF0, _SOF1, _SOF2, _SOF9, _SOF10 = 0xC0, 0xC1, 0xC2, 0xC9, 0xCA
+_FRAMES = (_SOF0, _SOF1, _SOF2, _SOF9, _SOF10)
+ARITHMETIC = (_SOF9, _SOF10)
+"""Frames of a coding that few other programs read."""
 _SOI, _EOI, _SOS = 0xD8, 0xD9, 0xDA
 _APP1, _APP2 = 0xE1, 0xE2  # EXIF and XMP; colour profiles and lists of further images
 _TABLE_MARKERS = (0xC4, 0xC8, 0xCC)  # in the range of the frame markers, but DHT, JPG and DAC
@@ -116,8 +121,10 @@ def read_jpeg_structure(data: bytes) -> JpegStructure:
         if code < _SOF0 or code == _SOI or (starts_frame and scan_count):
             raise BadImage(CORRUPT, f"marker 0x{code:02x} at byte {position} of the JPEG data")
         if starts_frame:
-            frame_marker = code
-            _check_jpeg_frame(code, data[position + 4 : position + 5])
+            frame_marker, precision = code, data[position + 4 : position + 5]
+            if code not in _FRAMES or precision not in (b"\x08", b""):
+                message = f"JPEG of kind 0x{code:02x} with {list(precision)} bits"
+                raise BadImage(UNSUPPORTED, f"{message}; convert it to 8 bits")
         if code == _SOS:
             scan_count, first_scan = scan_count + 1, first_scan or position
             if scan_count > MOST_SCANS:
@@ -157,15 +164,10 @@ def find_markers(data: bytes) -> Iterator[int]:
     NumPy finds them twice as fast as a regular expression does.
     """
     values = np.frombuffer(data, np.uint8)
-    starts = range(0, len(values), _BLOCK_BYTES)
-    return itertools.chain.from_iterable(_find_in_block(values, start) for start in starts)
-
-
-def _find_in_block(values: np.ndarray, start: int) -> list[int]:
-    block = values[start : start + _BLOCK_BYTES + 1]
-    positions = np.flatnonzero(block[:-1] == 0xFF)
-    found = positions[~_INSIDE_SCAN[block[positions + 1]]]
-    return (found + start if start else found).tolist()
+    for start in range(0, len(values), _BLOCK_BYTES):
+        block = values[start : start + _BLOCK_BYTES + 1]
+        positions = np.flatnonzero(block[:-1] == 0xFF)
+        yield from (positions[~_INSIDE_SCAN[block[positions + 1]]] + start).tolist()
 
 
 def expose_missing_data(data: bytes, structure: JpegStructure) -> bytes:
@@ -179,14 +181,3 @@ def expose_missing_data(data: bytes, structure: JpegStructure) -> bytes:
     if structure.scan_count == 1 and structure.frame_marker in (_SOF0, _SOF1):
         return data[: structure.end_offset] + bytes(_LOOKAHEAD_BYTES)
     return data
-
-
-def is_arithmetic(structure: JpegStructure) -> bool:
-    """Tells whether the file uses arithmetic coding, which few other programs read."""
-    return structure.frame_marker in (_SOF9, _SOF10)
-
-
-def _check_jpeg_frame(marker: int, precision: bytes) -> None:
-    if marker not in (_SOF0, _SOF1, _SOF2, _SOF9, _SOF10) or precision not in (b"\x08", b""):
-        message = f"JPEG of kind 0x{marker:02x} with {list(precision)} bits; convert it to 8 bits"
-        raise BadImage(UNSUPPORTED, message)

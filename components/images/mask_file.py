@@ -5,16 +5,16 @@ from PIL import Image
 
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage, call_decoder
 from image_pipeline.components.images.color import read_orientation
+from image_pipeline.components.images.containers import has_whole_pixels
 from image_pipeline.components.images.decode import check_size
 from image_pipeline.components.images.header import count_frames, open_image, read_size
 from image_pipeline.components.images.npy import is_npy, read_array, read_array_header
-from image_pipeline.components.images.png import has_whole_pixels
+from image_pipeline.components.images.options import PrepareOptions
 from image_pipeline.components.images.prepare import PreparedImage
 
 BAD_MASK, MASK_SIZE = "bad_mask", "mask_size"
 
 _FORMATS = ("PNG", "TIFF", "BMP", "GIF")
-_MOST_PIXELS = 178_956_970  # of a mask whose image is not known; the default of `max_pixels`
 _MOST_LEVEL = 65_535
 _BITS_PER_SAMPLE, _PHOTOMETRIC = 258, 262  # a TIFF's tags
 # What brings each EXIF orientation upright.
@@ -72,7 +72,7 @@ def list_values(data: bytes, as_colors: bool = False) -> list[int | str]:
     """
     with open_image(data) as opened:
         _check_format(opened, data)
-        check_size(*read_size(opened), 1, _MOST_PIXELS)
+        check_size(*read_size(opened), PrepareOptions())
         bits = _bits_of_samples(opened, data)
         _load(opened)
         if as_colors or (opened.mode in ("RGB", "RGBA") and not _is_gray(opened)):

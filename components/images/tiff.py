@@ -1,14 +1,11 @@
 """A TIFF's layout of samples, by its tags, and the pixels of those that Pillow would spoil.
 
-Pillow reads most 8-bit TIFFs correctly, but drops half of 16 bits. OpenCV keeps 16 bits, but takes
-planes that lie one after the other (PlanarConfiguration 2) for pixels, and what it then finds no
-data for is whatever was in memory. So it gets each plane as an image of its own, through a
-directory for that plane at the file's end. What neither reads correctly is refused. (`tifffile`
-reads all of it, but needs a large package of codecs for LZW, which is what most programs write.)
+By hand is only the check: Pillow reads most 8-bit TIFFs correctly, but drops half of 16 bits.
+OpenCV keeps 16 bits, but takes planes that lie one after the other (PlanarConfiguration 2) for
+pixels, and what it then finds no data for is whatever was in memory. What neither reads correctly
+is refused. (`tifffile` reads all, but for LZW, which most programs write, by a large package.)
 """
 
-import io
-import struct
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,25 +23,18 @@ from image_pipeline.components.images.bad_image import (
 
 # TIFF 6.0's tags, and their values where they are used.
 _SUBFILE_TYPE, _WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC = 254, 256, 257, 258, 259, 262
-_FILL_ORDER, _STRIP_OFFSETS, _ORIENTATION, _SAMPLES, _STRIP_ROWS = 266, 273, 274, 277, 278
-_STRIP_BYTES, _PLANAR, _PREDICTOR, _TILE_WIDTH, _TILE_HEIGHT = 279, 284, 317, 322, 323
-_TILE_OFFSETS, _TILE_BYTES, _EXTRA_SAMPLES, _SAMPLE_FORMAT, _JPEG_TABLES = 324, 325, 338, 339, 347
+_STRIP_OFFSETS, _SAMPLES, _STRIP_ROWS, _STRIP_BYTES, _PLANAR = 273, 277, 278, 279, 284
+_TILE_WIDTH, _TILE_HEIGHT, _TILE_OFFSETS, _TILE_BYTES = 322, 323, 324, 325
+_EXTRA_SAMPLES, _SAMPLE_FORMAT = 338, 339
 _WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB = 0, 1, 2
 _SEPARATE_PLANES = 2
 _UNSPECIFIED, _PREMULTIPLIED, _UNASSOCIATED = 0, 1, 2
 _UNSIGNED, _UNDEFINED = 1, 4  # sample formats; the latter is to be read as the former
 _MOST_DIRECTORIES = 10_000
-# What every plane of an image shares.
-_COPIED = (
-    *(_WIDTH, _HEIGHT, _COMPRESSION, _FILL_ORDER, _ORIENTATION, _STRIP_ROWS),
-    *(_PREDICTOR, _TILE_WIDTH, _TILE_HEIGHT),
-)
-_PLACES = (_STRIP_OFFSETS, _STRIP_BYTES, _TILE_OFFSETS, _TILE_BYTES)
 # Colours of the photometric interpretations.
 _COLORS = {_WHITE_IS_ZERO: 1, _BLACK_IS_ZERO: 1, _RGB: 3}
 # (PhotometricInterpretation, samples): black is zero, RGB, and RGB with a fourth sample.
-_CONTIGUOUS = ((_BLACK_IS_ZERO, 1), (_RGB, 3), (_RGB, 4))
-_PLANES = (*_CONTIGUOUS, (_BLACK_IS_ZERO, 2))
+_READABLE = ((_BLACK_IS_ZERO, 1), (_RGB, 3), (_RGB, 4))
 # None, LZW, deflate by both its numbers, and PackBits. OpenCV's libtiff has not all of the others.
 _NO_COMPRESSION = 1
 _DEEP_COMPRESSIONS = (_NO_COMPRESSION, 5, 8, 32946, 32773)
@@ -103,7 +93,6 @@ def read_tiff_layout(image: Image.Image) -> TiffLayout:
     Raises:
       BadImage: the tags are damaged.
     """
-
     bits = _read_tag(image, _BITS) or (1,)
     if len(bits) == 1:  # One value may stand for all samples.
         bits *= next(iter(_read_tag(image, _SAMPLES)), 1)
@@ -146,47 +135,45 @@ def decode_tiff_samples(
 
     Returns:
       None for a TIFF that Pillow reads right, else upright pixels as they are stored: uint8 or
-      uint16 gray [height, width], BGR or BGRA [height, width, channels], or gray and alpha
-      [height, width, 2]. A colour that was multiplied by its alpha is divided by it; a last sample
-      that is no alpha is left out.
+      uint16 gray [height, width], or BGR or BGRA [height, width, channels]. A colour that was
+      multiplied by its alpha is divided by it; a last sample that is no alpha is left out.
 
     Raises:
       BadImage: the layout is one that neither reads, or the data is damaged.
     """
+    is_readable = (layout.photometric, len(layout.bits)) in _READABLE
+    is_readable &= set(layout.bits) in ({8}, {16})
     if deep and (set(layout.bits), layout.formats) in _DEEP_NUMBERS:
-        return _decode_numbers(data, image, layout)
-    _check_layout(layout)
-    has_planes = layout.separate_planes and (max(layout.bits) > 8 or layout.has_extra)
-    is_kept = keep_extra and layout.has_extra and layout.compression in _DEEP_COMPRESSIONS
-    if max(layout.bits) <= 8 and not has_planes and not is_kept:
-        return None
-    readable = _PLANES if has_planes else _CONTIGUOUS
-    if (
-        (layout.photometric, len(layout.bits)) not in readable
-        or set(layout.bits) not in ({8}, {16})
-        or (max(layout.bits) > 8 and layout.compression not in _DEEP_COMPRESSIONS)
-    ):
-        raise _refuse(layout)
-    _check_places(image, layout)
-    pixels = _decode_planes(data, image, layout) if has_planes else _decode_whole(data)
-    return pixels if keep_extra else _resolve_extra(pixels, layout)
-
-
-def _decode_numbers(data: bytes, image: Image.Image, layout: TiffLayout) -> np.ndarray:
-    """Decodes a gray TIFF of int16 or float32."""
-    is_gray = (layout.photometric, len(layout.bits)) == (_BLACK_IS_ZERO, 1)
-    if layout.is_thumbnail or not is_gray or layout.compression not in _DEEP_COMPRESSIONS:
-        raise _refuse(layout)
-    _check_places(image, layout)
-    return _decode_whole(data)
-
-
-def _check_layout(layout: TiffLayout) -> None:
-    if layout.is_thumbnail:
+        is_gray = (layout.photometric, len(layout.bits)) == (_BLACK_IS_ZERO, 1)
+        is_readable = is_gray and not layout.is_thumbnail
+    elif layout.is_thumbnail:
         message = "the TIFF's first image is a thumbnail, as in a camera's raw file; develop it"
         raise BadImage(UNSUPPORTED, f"{message} to JPEG, for example: darktable-cli FILE FILE.jpg")
-    if not layout.formats <= {_UNSIGNED, _UNDEFINED}:
-        raise _refuse(layout)
+    elif layout.formats <= {_UNSIGNED, _UNDEFINED} and max(layout.bits) <= 8:
+        # Pillow reads it, but neither planes with a sample after the colours, nor keeps that one.
+        is_kept = keep_extra and layout.has_extra and layout.compression in _DEEP_COMPRESSIONS
+        if not is_kept and not (layout.separate_planes and layout.has_extra):
+            return None
+    else:
+        is_readable &= layout.formats <= {_UNSIGNED, _UNDEFINED}
+    if max(layout.bits) > 8 and layout.compression not in _DEEP_COMPRESSIONS:
+        is_readable = False
+    if not is_readable or layout.separate_planes:
+        message = (
+            f"TIFF of {layout.bits} bits, sample format {sorted(layout.formats)}, photometric "
+            f"{layout.photometric} and compression {layout.compression}"
+            + ", of separate planes"
+            * layout.separate_planes
+        )
+        way_out = "convert it to 8 or 16 bit unsigned gray or RGB, of no compression, LZW or"
+        example = "tiffcp -p contig -c lzw FILE FILE.tif"
+        raise BadImage(UNSUPPORTED, f"{message}; {way_out} deflate, for example: {example}")
+    _check_places(image, layout)
+    buffer = np.frombuffer(data, np.uint8)
+    pixels = call_decoder(cv2.imdecode, buffer, cv2.IMREAD_UNCHANGED, errors=(cv2.error,))
+    if pixels is None:
+        raise BadImage(CORRUPT, "the compressed data is damaged or ends before the last pixel")
+    return pixels if keep_extra else _resolve_extra(pixels, layout)
 
 
 def _check_places(image: Image.Image, layout: TiffLayout) -> None:
@@ -205,96 +192,15 @@ def _check_places(image: Image.Image, layout: TiffLayout) -> None:
         offsets, lengths = _read_tag(image, _STRIP_OFFSETS), _read_tag(image, _STRIP_BYTES)
         tile_width, rows = width, min(strip_rows or height, height)
         places = -(-height // rows)
-    planes = len(layout.bits) if layout.separate_planes else 1
-    if not len(offsets) == len(lengths) == places * planes:
-        message = f"{len(offsets)} strips or tiles, where the size asks for {places * planes}"
+    if not len(offsets) == len(lengths) == places:
+        message = f"{len(offsets)} strips or tiles, where the size asks for {places}"
         raise BadImage(CORRUPT, message)
-    needed = np.full((planes, places), rows * tile_width)
+    needed = np.full(places, rows * tile_width)
     if rows and height % rows and not _read_tag(image, _TILE_OFFSETS):
-        needed[:, -1] = height % rows * width
-    needed *= max(layout.bits) // 8 * len(layout.bits) // planes
-    if layout.compression == _NO_COMPRESSION and (np.array(lengths) < needed.ravel()).any():
+        needed[-1] = height % rows * width
+    needed *= max(layout.bits) // 8 * len(layout.bits)
+    if layout.compression == _NO_COMPRESSION and (np.array(lengths) < needed).any():
         raise BadImage(TRUNCATED, "a strip or tile has fewer bytes than its pixels ask for")
-
-
-def _refuse(layout: TiffLayout) -> BadImage:
-    message = (
-        f"TIFF of {layout.bits} bits, sample format {sorted(layout.formats)}, photometric "
-        f"{layout.photometric} and compression {layout.compression}"
-    )
-    way_out = "convert it to 8 or 16 bit unsigned gray or RGB, of no compression, LZW or deflate"
-    return BadImage(UNSUPPORTED, f"{message}; {way_out}, for example: tiffcp -c lzw FILE FILE.tif")
-
-
-def _decode_whole(data: bytes) -> np.ndarray:
-    buffer = np.frombuffer(data, np.uint8)
-    decoded = call_decoder(cv2.imdecode, buffer, cv2.IMREAD_UNCHANGED, errors=(cv2.error,))
-    if decoded is None:
-        raise BadImage(CORRUPT, "the compressed data is damaged or ends before the last pixel")
-    return decoded
-
-
-def _decode_planes(data: bytes, image: Image.Image, layout: TiffLayout) -> np.ndarray:
-    """Decodes each plane as a gray image; returns [height, width, channels], as OpenCV would."""
-    decode = _decode_whole if max(layout.bits) > 8 else _decode_gray
-    count = len(layout.bits)
-    planes = [decode(_point_to_plane(data, image, layout, n)) for n in range(count)]
-    if {plane.shape for plane in planes} != {planes[0].shape[:2]}:
-        raise BadImage(CORRUPT, f"planes of {[plane.shape for plane in planes]} are no image")
-    colors = planes[2::-1] if count >= 3 else planes[:1]
-    return np.dstack(colors + planes[len(colors) :])
-
-
-def _decode_gray(data: bytes) -> np.ndarray:
-    """Decodes a gray TIFF of 8 bits by Pillow; OpenCV refuses some of tiles."""
-    with call_decoder(Image.open, io.BytesIO(data), formats=("TIFF",)) as image:
-        call_decoder(image.load)
-        return np.asarray(image)
-
-
-def _point_to_plane(data: bytes, image: Image.Image, layout: TiffLayout, plane: int) -> bytes:
-    """Returns the file with a directory at its end that describes one plane only, as a gray image.
-
-    All strips or tiles of a plane lie together in the lists of their places (TIFF 6.0, 273).
-    """
-    tags = {tag: _read_tag(image, tag) for tag in _COPIED}
-    tags |= {_BITS: layout.bits[:1], _PHOTOMETRIC: (_BLACK_IS_ZERO,), _SAMPLES: (1,)}
-    for tag in _PLACES:
-        tags[tag] = _places_of_plane(_read_tag(image, tag), plane, len(layout.bits))
-    return _append_directory(data, {tag: values for tag, values in tags.items() if values})
-
-
-def _append_directory(data: bytes, tags: dict[int, tuple[int, ...]]) -> bytes:
-    """Returns the TIFF with a new first directory at its end (TIFF 6.0, section 2).
-
-    All values are written as the longest whole numbers: 4 bytes each, or 8 in a BigTIFF.
-    """
-    order = "<" if data[:1] == b"I" else ">"
-    is_big = data[2] == 0x2B
-    start, number, count, number_type = (8, "Q", "Q", 16) if is_big else (4, "L", "H", 4)
-    width = struct.calcsize("=" + number)
-    end = len(data) + -len(data) % 8  # Directories begin at even places.
-    values_at = end + struct.calcsize("=" + count) + len(tags) * (4 + 2 * width) + width
-    entries, long_values = struct.pack(order + count, len(tags)), b""
-    for tag, values in sorted(tags.items()):
-        packed = struct.pack(f"{order}{len(values)}{number}", *values)
-        entries += struct.pack(f"{order}HH{number}", tag, number_type, len(values))
-        if len(values) == 1:
-            entries += packed
-        else:
-            entries += struct.pack(order + number, values_at + len(long_values))
-            long_values += packed
-    header = data[:start] + struct.pack(order + number, end)
-    body = data[start + width :].ljust(end - start - width, b"\0")
-    return header + body + entries + bytes(width) + long_values
-
-
-def _places_of_plane(places: tuple[int, ...], plane: int, planes: int) -> tuple[int, ...]:
-    count, rest = divmod(len(places), planes)
-    if rest:
-        message = f"{len(places)} strips or tiles cannot be shared out to {planes} planes"
-        raise BadImage(CORRUPT, message)
-    return places[plane * count : (plane + 1) * count]
 
 
 def _resolve_extra(pixels: np.ndarray, layout: TiffLayout) -> np.ndarray:

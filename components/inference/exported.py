@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError, explain_shortage
+from image_pipeline.components.images.sound import SoundOptions
 from image_pipeline.components.messages import describe_error
 from image_pipeline.components.tasks.signatures import (
     CLASSES,
@@ -80,6 +81,12 @@ class ExportedModel:
             return None
         low, high = self.loaded.depth().numpy().tolist()
         return low, high
+
+    def read_sound(self) -> SoundOptions | None:
+        """How sounds were drawn that it has learned from; None if it has not."""
+        if not hasattr(self.loaded, "sound"):
+            return None
+        return SoundOptions.model_validate_json(self.loaded.sound().numpy())
 
     def read_class_names(self) -> list[str]:
         """The names of classes or tags in the order of ids; none if values are predicted."""

@@ -9,6 +9,7 @@ from image_pipeline.components.inference.exported import ExportedModel, Row
 from image_pipeline.components.inference.named_images import NamedImage, no_files, read_images
 from image_pipeline.components.inference.predictions import Prediction, describe_row
 from image_pipeline.components.meaning.options import IngestOptions
+from image_pipeline.components.served.kinds import BY_PREDICT
 from image_pipeline.components.sources.reading import SkippedFile
 from image_pipeline.components.tasks.signatures import ERROR, VALID
 
@@ -26,8 +27,8 @@ def predict(
 ) -> Iterator[Prediction]:
     """Asks a model about images.
 
-    A file that the model cannot decode, but ingest could (a TIFF, an array), is decoded here and
-    handed on as PNG.
+    A file that the model cannot decode, but ingest could (a TIFF, a GIF, a sound at another rate),
+    is decoded here and handed on as PNG.
 
     Args:
       model: the model.
@@ -87,7 +88,7 @@ def _try_converted(
 ) -> Prediction:
     """Another try for a file that the model refused, decoded here."""
     reason, _, message = refused[ERROR].decode().partition(": ")
-    if message:  # An array that does not fit: it is not for want of a decoder.
+    if message and BY_PREDICT not in message:  # Other values: not for want of a decoder.
         return {"error": reason, "message": message}
     try:
         assert isinstance(image.data, bytes)  # The model was asked about it.
@@ -100,9 +101,16 @@ def _try_converted(
 
 
 def _prepare_as(model: ExportedModel, prepare: PrepareOptions) -> PrepareOptions:
-    """How a file is decoded for a model: 16 bits become the 8 that it has learned from."""
+    """How a file is decoded for a model: to the 8 bits and the sounds that it has learned from."""
     low, high = model.read_depth() or (0, LEVELS - 1)
-    plain = {"resize": "none", "encoding": "png", "dtype": "uint8", "channels": None}
+    sound = model.read_sound() or prepare.sound
+    plain = {
+        "sound": sound,
+        "resize": "none",
+        "encoding": "png",
+        "dtype": "uint8",
+        "channels": None,
+    }
     depth = DepthOptions(low=low, high=high)
     return prepare.model_copy(update={**plain, "depth": depth})
 

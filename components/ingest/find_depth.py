@@ -14,11 +14,11 @@ from image_pipeline.components import files, progress
 from image_pipeline.components.archives.byte_ranges import read_ahead
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.images.by_extras import open_by_extra
+from image_pipeline.components.images.containers import DEPTH as PNG_DEPTH
+from image_pipeline.components.images.containers import SIGNATURE
 from image_pipeline.components.images.depth import LEVELS, CountedLevels, find_levels
 from image_pipeline.components.images.header import open_image
 from image_pipeline.components.images.npy import is_npy, read_array_header
-from image_pipeline.components.images.png import DEPTH as PNG_DEPTH
-from image_pipeline.components.images.png import SIGNATURE
 from image_pipeline.components.images.tiff import read_tiff_layout
 from image_pipeline.components.ingest.fence import check_run
 from image_pipeline.components.ingest.listed import ListedChunk, count_listed, read_chunk

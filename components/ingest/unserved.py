@@ -14,7 +14,15 @@ from image_pipeline.components.dataset.index_file import scan_index
 ANIMATION, FLAC = "animated WebP", "FLAC"
 PROFILE = "colour profile"
 _FORMATS = {
-    **{"tiff": "TIFF", "avif": "AVIF", "heic": "HEIC", "jxl": "JPEG XL", "dicom": "DICOM"},
+    **{
+        "gif": "GIF",
+        "bmp": "BMP",
+        "tiff": "TIFF",
+        "avif": "AVIF",
+        "heic": "HEIC",
+        "jxl": "JPEG XL",
+        "dicom": "DICOM",
+    },
     "flac": FLAC,
 }
 NOT_SERVED = (*_FORMATS.values(), ANIMATION)

@@ -9,8 +9,8 @@ import numpy as np
 from image_pipeline.components import files
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.images.by_extras import open_by_extra
+from image_pipeline.components.images.containers import DEPTH as PNG_DEPTH
 from image_pipeline.components.images.depth import ALL_LEVELS, DepthOptions
-from image_pipeline.components.images.png import DEPTH as PNG_DEPTH
 from image_pipeline.components.images.prepare import PrepareOptions
 from image_pipeline.components.sources.references import ImageRef, Source
 

@@ -1,7 +1,8 @@
 """An image file to the upright RGB or gray pixels that ingest would have made of it.
 
 Unlike `views.graph.decode_image`, which reads what ingest stored: a file from elsewhere may be
-turned by its EXIF, have transparent pixels, 16 bits, a palette, or CMYK's four channels.
+turned by its EXIF, have transparent pixels, 16 bits, a palette, or CMYK's four channels. What
+TensorFlow would decode otherwise than ingest (GIF's transparency, BMP's palettes) is refused.
 """
 
 import functools
@@ -9,21 +10,18 @@ import functools
 import tensorflow as tf
 
 from image_pipeline.components.images.jpeg import MOST_SCANS
-from image_pipeline.components.images.spectrogram import SoundOptions
+from image_pipeline.components.images.sound import SoundOptions
 from image_pipeline.components.served import kinds
-from image_pipeline.components.served.alpha import composite, fit_channels
-from image_pipeline.components.served.bmp import decode_bmp
-from image_pipeline.components.served.gif import decode_gif
-from image_pipeline.components.served.orientation import read_orientation, turn_upright
-from image_pipeline.components.served.read import read_bytes, read_text
-from image_pipeline.components.served.sound import decode_sound
-from image_pipeline.components.served.structure import (
+from image_pipeline.components.served.exif import (
     Structure,
     no_structure,
+    read_orientation,
+    turn_upright,
     walk_jpeg,
     walk_png,
     walk_webp,
 )
+from image_pipeline.components.served.sound import decode_sound
 from image_pipeline.components.views import graph as views
 
 Background = tuple[int, int, int]
@@ -32,6 +30,9 @@ Depth = tuple[int, int]
 ALL_LEVELS: Depth = (0, 65_535)
 # The start of a JPEG and Adobe's segment: version 100, colours not transformed.
 _ADOBE_CMYK = b"\xff\xd8\xff\xee\0\x0eAdobe\0\x64\0\0\0\0\0"
+# libpng's weights of red, green and blue (of 32768, cut off, not rounded), by which TensorFlow
+# makes gray of a stored PNG in evaluation.
+_LUMA = (9797, 19234, 3737)
 
 
 def decode_image(
@@ -41,7 +42,7 @@ def decode_image(
     sound: SoundOptions | None = None,
     depth: Depth = ALL_LEVELS,
 ) -> tf.Tensor:
-    """Decodes a JPEG, PNG, WebP, GIF (its first frame) or BMP file; or draws a WAV file's sound.
+    """Decodes a JPEG, PNG or still WebP file; or draws a WAV file's sound.
 
     Colour profiles are not converted.
 
@@ -68,8 +69,6 @@ def decode_image(
         (kinds.is_jpeg(file), lambda: _decode_jpeg(file, channels, structure)),
         (kinds.is_png(file), lambda: _decode_png(file, channels, structure, background, depth)),
         (kinds.is_webp(file), lambda: _decode_webp(file, channels, background)),
-        (kinds.is_gif(file), lambda: fit_channels(decode_gif(file, background), channels)),
-        (kinds.is_bmp(file), lambda: _flatten(decode_bmp(file), channels, background)),
     ]
     if sound is not None:
         decoders.append((kinds.is_wav(file), lambda: decode_sound(file, sound, channels)))
@@ -124,7 +123,7 @@ def _decode_jpeg(file: tf.Tensor, channels: int, structure: Structure) -> tf.Ten
         return views.decode_image(file, 3)
     return tf.cond(
         structure.components == 4,
-        lambda: fit_channels(views.decode_image(file, 3), 1),
+        lambda: _fit_channels(views.decode_image(file, 3), 1),
         lambda: views.decode_image(file, 1),
     )
 
@@ -133,7 +132,7 @@ def _decode_png(
     file: tf.Tensor, channels: int, structure: Structure, background: Background, depth: Depth
 ) -> tf.Tensor:
     """Opaque PNGs of up to 8 bits are decoded as stored ones are, others with alpha and depth."""
-    bits, color_type = tf.unstack(read_bytes(file, 24, 2))
+    bits, color_type = tf.unstack(kinds.read_bytes(file, 24, 2))
     # Checked first: asked for an alpha channel that is not there, of less than 8 bits, TensorFlow
     # makes one that is nearly transparent.
     has_alpha = (color_type >= 4) | (structure.transparency > 0)
@@ -154,7 +153,7 @@ def _decode_png(
         decode_alpha,
         lambda: tf.cond(
             bits == 16,
-            lambda: fit_channels(decode_deep(3), channels),
+            lambda: _fit_channels(decode_deep(3), channels),
             lambda: views.decode_image(file, channels),
         ),
     )
@@ -169,9 +168,7 @@ def _narrow(words: tf.Tensor, depth: Depth) -> tf.Tensor:
 
 def _decode_webp(file: tf.Tensor, channels: int, background: Background) -> tf.Tensor:
     """Stills only: with an animation TensorFlow 2.21 overwrites memory that is not its own."""
-    flags = read_bytes(file, 20, 1)[0]
-    is_animated = (read_text(file, 12, 4) == b"VP8X") & (flags & 2 != 0)
-    check = tf.debugging.Assert(~is_animated, ["an animated WebP is not served"])
+    check = tf.debugging.Assert(~kinds.is_animated_webp(file), ["an animated WebP is not served"])
     with tf.control_dependencies([check]):
         # As many channels as the file has, 3 or 4; asking for the other number is an error.
         image = tf.io.decode_image(tf.identity(file), channels=0, expand_animations=False)
@@ -182,4 +179,16 @@ def _decode_webp(file: tf.Tensor, channels: int, background: Background) -> tf.T
 
 
 def _flatten(pixels: tf.Tensor, channels: int, background: Background) -> tf.Tensor:
-    return fit_channels(composite(pixels, background), channels)
+    """Lays uint8 [height, width, 4] on a colour, with the same bits as `images.color.composite`."""
+    values = tf.cast(pixels, tf.int32)
+    color, opacity = values[..., :3], values[..., 3:]
+    behind = tf.constant(background, tf.int32) * (255 - opacity)
+    return _fit_channels(tf.cast((color * opacity + behind + 127) // 255, tf.uint8), channels)
+
+
+def _fit_channels(color: tf.Tensor, channels: int) -> tf.Tensor:
+    """RGB, uint8 [height, width, 3], to 3 channels or to gray."""
+    if channels == 3:
+        return color
+    weighted = tf.cast(color, tf.int32) * tf.constant(_LUMA, tf.int32)
+    return tf.cast(tf.reduce_sum(weighted, axis=-1, keepdims=True) // 32768, tf.uint8)

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from image_pipeline.components.images.bad_image import CORRUPT, UNSUPPORTED
 from image_pipeline.components.served import kinds
-from image_pipeline.components.served.read import count_bytes, join_number, read_bytes, read_text
+from image_pipeline.components.served.kinds import count_bytes, join_number, read_bytes, read_text
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.options import ViewOptions
 
@@ -21,6 +21,10 @@ _READ_AS = {
 # In the header of an `.npy` file, which begins at this byte, or two later; plain types' have 118.
 _DESCR, _SHAPE = r"'descr': *'([^']*)'", r"'shape': *\(([^)]*)\)"
 _HEADER_START, _HEADER_BYTES = 10, 256
+_NOT_VALUES = (
+    f"{UNSUPPORTED}: a served model takes .npy files of the values that it has learned from, and "
+    "of uint16 ones PNGs of 16 bits; save the image's values by numpy.save"
+)
 _TYPES = {
     **{"u1": tf.uint8, "u2": tf.uint16, "i1": tf.int8, "i2": tf.int16},
     **{"f2": tf.float16, "f4": tf.float32, "f8": tf.float64},
@@ -61,10 +65,11 @@ def explain_unread(files: tf.Tensor, dtype: str, channels: int) -> tf.Tensor:
       dtype: the type of the data set's stored values.
       channels: of the model's images.
     """
-    others = kinds.is_jpeg(files) | kinds.is_gif(files) | kinds.is_bmp(files) | kinds.is_webp(files)
+    reason = kinds.explain_unserved(files)
+    others = (reason == kinds.NOT_DECODED) | kinds.is_jpeg(files) | kinds.is_webp(files)
     if dtype != "uint16":
         others |= kinds.is_png(files)
-    reason = tf.where(others, UNSUPPORTED, kinds.explain_unserved(files))
+    reason = tf.where(others, _NOT_VALUES, reason)
     return tf.where(kinds.is_npy(files), _explain_npy(files, dtype, channels), reason)
 
 

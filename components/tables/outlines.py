@@ -16,6 +16,7 @@ import numpy as np
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.images.decode import check_size
 from image_pipeline.components.images.mask_file import BAD_MASK
+from image_pipeline.components.images.options import PrepareOptions
 from image_pipeline.components.messages import show
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.components.sources.rows import EmbeddedImage, Location
@@ -74,7 +75,7 @@ def read_outlines(ref: ImageRef, most_bytes: int) -> bytes:
             f"cannot be drawn: {ref.location.file} states no width and height of its image",
         )
     width, height = size_of(size) if isinstance(size, str) else map(round, size)
-    check_size(height, width, 1, MOST_PIXELS)
+    check_size(height, width, PrepareOptions(max_pixels=MOST_PIXELS))
     drawn: list[tuple[int, list[int]]] = []
     for level, outline, called in objects:
         try:

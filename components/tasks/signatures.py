@@ -10,7 +10,7 @@ SERVE_PIXELS = "serving_pixels"  # views, decoded by the caller → what SERVE_I
 EMBED_EXAMPLES = "embed_examples"  # records → what a classifier's last layer sees of them
 
 # Their inputs, string [batch].
-# JPEG, PNG, WebP, GIF or BMP files; WAV files, if sounds were drawn; where ingest stored other
+# JPEG, PNG or still WebP files; WAV files, if sounds were drawn; where ingest stored other
 # values than 8-bit gray or RGB, `.npy` files, and PNGs of 16 bits.
 IMAGE_BYTES = "image_bytes"
 EXAMPLES = "examples"  # serialized tf.train.Example, with the columns that ingest writes

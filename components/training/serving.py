@@ -161,6 +161,11 @@ class ServedModel(tf.Module):
             self.depth = tf.function(
                 lambda: tf.constant(self._depth, tf.int32), input_signature=[], autograph=False
             )
+        if self._sound is not None:
+            sound = self._sound.model_dump_json()
+            self.sound = tf.function(
+                lambda: tf.constant(sound), input_signature=[], autograph=False
+            )
         self.views_spec = tf.TensorSpec([None, *self._size()], view.dtype)
         # As signatures call it PREDICT_VIEWS: what has no text in it can leave TensorFlow. What
         # answers calls it: traced for each signature, a large network would take seconds more.
@@ -193,7 +198,7 @@ class ServedModel(tf.Module):
         """Why files gave no view: string [batch] → string [batch]."""
         if self._has_values:
             return explain_unread(files, self._stored_type, self._view.channels)
-        return explain_unserved(files, with_sounds=self._sound is not None)
+        return explain_unserved(files, self._sound)
 
     def _view_file(self, file: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The view of an image file that ingest's stored copy of it would have, and its window."""

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from image_pipeline.components.dataset.stored import StoredImage
-from image_pipeline.components.images.resize import nearest_places
+from image_pipeline.components.images.encode import nearest_places
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.fast_decode import decode_window
 from image_pipeline.components.views.fast_resample import resample_window

@@ -97,20 +97,12 @@ def look_at_mirrored(
 
 def _see(source: Source, ref: ImageRef) -> np.ndarray | None:
     """An image's gray thumbnail, float [16, 16] of mean 0 and deviation 1; None if unreadable."""
-    limits = PrepareOptions()
-    data = try_read(ref, source, limits.max_file_bytes)
+    options = PrepareOptions(color="gray", resize="exact", size_px=_SIDE_PX)
+    data = try_read(ref, source, options.max_file_bytes)
     if not isinstance(data, bytes):
         return None
     try:
-        decoded = decode_image(
-            data,
-            gray=True,
-            alpha_background=limits.alpha_background,
-            min_side_px=limits.min_side_px,
-            max_pixels=limits.max_pixels,
-            max_file_bytes=limits.max_file_bytes,
-            target_size=lambda *_: (_SIDE_PX, _SIDE_PX),
-        )
+        decoded = decode_image(data, options)
     except BadImage:
         return None
     pixels = decoded.pixels if decoded.pixels.ndim == 2 else decoded.pixels.mean(-1)

@@ -11,8 +11,7 @@ from image_pipeline.components.images.decode import read_image_header
 from image_pipeline.components.images.header import Header
 from image_pipeline.components.images.kind import tell_kind
 from image_pipeline.components.images.prepare import PrepareOptions
-from image_pipeline.components.images.sound import measure_sound
-from image_pipeline.components.images.spectrogram import SoundOptions
+from image_pipeline.components.images.sound import SoundOptions, measure_sound
 from image_pipeline.components.sources.reading import try_read
 from image_pipeline.components.sources.references import ImageRef, Source
 

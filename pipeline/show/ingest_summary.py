@@ -147,7 +147,7 @@ def _unserved_rows(unserved: Mapping[str, int]) -> list[tuple[str, str]]:
     rows = []
     if refused:
         wav = ", and WAV for FLAC" if FLAC in unserved else ""
-        rows.append(("a server refuses", f"{refused}; send JPEG, PNG, WebP, GIF or BMP{wav}"))
+        rows.append(("a server refuses", f"{refused}; send JPEG, PNG or WebP{wav}"))
     if PROFILE in unserved:
         count = unserved[PROFILE]
         rows.append(("served differently", f"{count:,} with a colour profile; send sRGB"))

@@ -20,6 +20,7 @@ from image_pipeline.components.generators.generator_items import (
 )
 from image_pipeline.components.generators.generator_worker import WrongItem
 from image_pipeline.components.images.decode import decode_image
+from image_pipeline.components.images.options import PrepareOptions
 from tests.drawings import draw, encode_png
 
 pytestmark = pytest.mark.unit
@@ -80,8 +81,7 @@ def test_what_is_no_item_is_named(item, message):
 
 
 def _decode(data):
-    limits = {"min_side_px": 1, "max_pixels": 10**6, "max_file_bytes": 10**6}
-    return decode_image(data, gray=False, alpha_background=(9, 9, 9), **limits)
+    return decode_image(data, PrepareOptions(resize="none", alpha_background=(9, 9, 9)))
 
 
 def _write(picture):

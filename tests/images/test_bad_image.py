@@ -24,7 +24,6 @@ from image_pipeline.components.images import (
     jpeg,
     mask_file,
     sound,
-    spectrogram,
 )
 from image_pipeline.components.images.bad_image import (
     CORRUPT,
@@ -35,7 +34,7 @@ from image_pipeline.components.images.bad_image import (
 )
 from image_pipeline.components.images.header import open_image
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
-from image_pipeline.components.images.spectrogram import SoundOptions
+from image_pipeline.components.images.sound import SoundOptions
 from image_pipeline.components.labels import boxes, masks
 from image_pipeline.components.labels.boxes import BoxAnnotation, BoxOptions, prepare_boxes
 from image_pipeline.components.labels.masks import MaskOptions, prepare_mask
@@ -84,7 +83,7 @@ MASKS = [
 # Of other values than 8-bit gray and RGB.
 DEEP = [
     (zoo.ZOO["png_rgb_16_bit"].data, {"dtype": "uint16"}),
-    (zoo.ZOO["tiff_planes"].data, {"dtype": "uint16", "channels": 3}),
+    (zoo.ZOO["tiff_16_bit"].data, {"dtype": "uint16", "channels": 3}),
     (zoo.ZOO["tiff_float"].data, {"dtype": "float32"}),
     (zoo.ZOO["png_alpha"].data, {"channels": 4}),
     (zoo.ZOO["jpeg"].data, {"dtype": "float32"}),
@@ -108,8 +107,8 @@ class OwnError(Exception):
 
 
 def forget_what_was_made():
-    made = (color._srgb_transform, depth._make_table, sound._make_filter)
-    for function in (*made, spectrogram.make_filters, spectrogram.make_window):
+    made = (color._srgb_transform, depth._make_table, sound._make_low_pass)
+    for function in (*made, sound.make_filters, sound.make_window):
         function.cache_clear()
 
 

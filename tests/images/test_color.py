@@ -5,8 +5,7 @@ import pytest
 from PIL import ImageCms
 
 from image_pipeline.components.images import color
-from image_pipeline.components.images.color import convert_to_srgb
-from image_pipeline.components.images.matrix_profile import MatrixTransform
+from image_pipeline.components.images.color import MatrixTransform, convert_to_srgb
 from tests.images.profiles import (
     ADOBE_RGB,
     gamma,

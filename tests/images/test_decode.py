@@ -15,19 +15,13 @@ from tests.images import zoo
 
 pytestmark = pytest.mark.unit
 
-LIMITS = {"min_side_px": 1, "max_pixels": 2**30, "max_file_bytes": 2**30}
 WIDE = draw_smooth(1, 800, 1200)
 RAW = PrepareOptions(size_px=100, encoding="raw")
 
 
 def decode(data, target_side, gray=False):
-    return decode_image(
-        data,
-        gray=gray,
-        alpha_background=(0, 0, 0),
-        target_size=lambda height, width: (target_side, target_side * width // height),
-        **LIMITS,
-    )
+    color = "gray" if gray else "rgb"
+    return decode_image(data, PrepareOptions(size_px=target_side, color=color, max_pixels=2**30))
 
 
 @pytest.mark.parametrize("gray", [False, True])

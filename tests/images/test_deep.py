@@ -8,9 +8,8 @@ import pytest
 import tifffile
 
 from image_pipeline.components.images.bad_image import CORRUPT, UNSUPPORTED, BadImage
-from image_pipeline.components.images.deep import resize_deep
+from image_pipeline.components.images.encode import resize
 from image_pipeline.components.images.prepare import PreparedImage, PrepareOptions, prepare_image
-from image_pipeline.components.images.resize import resize
 from tests.images import zoo
 
 pytestmark = pytest.mark.unit
@@ -196,7 +195,7 @@ def test_a_profile_is_not_applied():
 @pytest.mark.parametrize("target", [(5, 7), (30, 20), (12, 40)])
 def test_each_channel_is_resized_as_if_alone(dtype, channels, target):
     pixels = RANDOM.integers(0, 250, (24, 32, channels)).astype(dtype)
-    resized = resize_deep(pixels, target)
+    resized = resize(pixels, target)
     assert (resized.dtype, resized.shape) == (pixels.dtype, (*target, channels))
     single = np.float32 if dtype == "float16" else dtype
     for number in range(channels):
@@ -210,7 +209,7 @@ def test_resizing_keeps_what_is_of_one_value():
     for dtype, value in (("uint16", 65535), ("float16", 65504), ("float32", -3e30)):
         pixels = np.full((20, 30, 2), value, dtype)
         for target in ((7, 11), (50, 40)):
-            np.testing.assert_allclose(resize_deep(pixels, target), pixels[0, 0, 0], rtol=1e-6)
+            np.testing.assert_allclose(resize(pixels, target), pixels[0, 0, 0], rtol=1e-6)
 
 
 @pytest.mark.parametrize(

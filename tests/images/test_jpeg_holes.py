@@ -141,8 +141,8 @@ def end_after_scans(data: bytes, count: int) -> bytes:
 def test_a_file_that_ends_between_scans_is_noted():
     data = zoo.save_jpeg(PHOTOS[1], progressive=True)
     early = end_after_scans(data, 4)
-    assert lacks_scans(early, read_jpeg_structure(early))
-    assert not lacks_scans(data, read_jpeg_structure(data))
+    assert lacks_scans(early)
+    assert not lacks_scans(data)
     assert _prepare(early).notes == ("missing_scans",)
     assert _prepare(data).notes == ()
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from image_pipeline.components.images.jpeg_scans import read_scans
+from image_pipeline.components.images.jpeg_holes import read_scans
 from tests.images import zoo
 
 pytestmark = pytest.mark.unit

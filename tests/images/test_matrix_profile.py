@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from image_pipeline.components.images.matrix_profile import build_matrix_transform
+from image_pipeline.components.images.color import build_matrix_transform
 from tests.images.profiles import (
     ADOBE_RGB,
     PROPHOTO,

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from image_pipeline.components.images.other_orientation import note_other_orientation
+from image_pipeline.components.images.color import note_other_orientation
 from tests.images import zoo
 
 pytestmark = pytest.mark.unit

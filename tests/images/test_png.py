@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.images.png import move_metadata_up, take_default_image
+from image_pipeline.components.images.containers import move_metadata_up, take_default_image
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from tests.images import zoo
 

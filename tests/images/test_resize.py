@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from image_pipeline.components.images.resize import choose_blur, resize
+from image_pipeline.components.images.encode import choose_blur, resize
 from tests.drawings import draw_smooth
 
 pytestmark = pytest.mark.unit

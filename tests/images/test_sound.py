@@ -1,7 +1,11 @@
 """A sound file to the picture that is stored: which part, at which rate, and what is refused."""
 
+import io
+import struct
+
 import numpy as np
 import pytest
+import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.signal import resample_poly
@@ -9,8 +13,13 @@ from scipy.signal import resample_poly
 from image_pipeline.components.images import sound
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
-from image_pipeline.components.images.sound import decode_sound, measure_sound, place_part
-from image_pipeline.components.images.spectrogram import SoundOptions, draw_spectrogram
+from image_pipeline.components.images.sound import (
+    SoundOptions,
+    decode_sound,
+    draw_spectrogram,
+    measure_sound,
+    place_part,
+)
 from tests.sounds import build_wav, encode, make_tone
 
 pytestmark = pytest.mark.unit
@@ -78,6 +87,31 @@ def test_flac_has_the_picture_of_the_same_samples_as_wav():
         assert flac[1:] == ("flac", ("cut",))
 
 
+@pytest.mark.parametrize(
+    "kind", ["PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW"]
+)
+def test_every_kind_of_samples_is_drawn(kind):
+    data = encode(NOISE[:1_600], samples_as=kind)
+    samples = soundfile.read(io.BytesIO(data), dtype="float64")[0]
+    np.testing.assert_array_equal(
+        decode_sound(data, OPTIONS)[0], draw_spectrogram(samples, OPTIONS)
+    )
+
+
+def test_other_chunks_and_a_size_that_was_never_filled_in_are_passed_over():
+    odd = b"LIST" + struct.pack("<I", 3) + b"odd\0"
+    for data in (build_wav(bytes(10), before=odd), build_wav(bytes(10)) + odd):
+        assert measure_sound(data) == (8_000, 5 / 8_000)
+    assert measure_sound(build_wav(bytes(11), size=0xFFFF_FFFF)) == (8_000, 5 / 8_000)
+
+
+def test_a_file_cut_anywhere_is_never_read():
+    data = build_wav(bytes(20))
+    for length in range(12, len(data)):
+        with pytest.raises(BadImage, match="truncated"):
+            measure_sound(data[:length])
+
+
 def test_one_sample_is_a_sound():
     pixels, _, notes = draw(np.ones(1))
     assert notes == ("padded",) and not pixels[:, 1:].any()
@@ -86,13 +120,26 @@ def test_one_sample_is_a_sound():
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (build_wav(rate_hz=0), "unsupported: 0 samples a second; read are 1000 to 400000"),
-        (build_wav(rate_hz=2**32 - 1), "unsupported: 4294967295 samples a second"),
+        (build_wav(bytes(10), size=12), "truncated: 10 bytes of samples, but its header says 12"),
+        (build_wav()[:30], "truncated: the WAV data ends at byte 30 without samples"),
+        (build_wav()[:12], "truncated: the WAV data ends at byte 12 without samples"),
+        (build_wav(b"1"), "empty: the sound has no samples"),
+        (build_wav(tag=0x11, block_bytes=256), "corrupt: the sound is damaged, cut off or of a"),
+        (
+            build_wav(channels=0),
+            "corrupt: the sound is damaged, cut off or of a rare kind: Channel",
+        ),
+        (build_wav(rate_hz=0), "corrupt: the sound is damaged, cut off or of a rare kind: "),
+        (build_wav(rate_hz=999), "unsupported: 999 samples a second; read are 1000 to 400000"),
+        (build_wav(rate_hz=500_000), "unsupported: 500000 samples a second"),
         (build_wav(np.full(9, np.nan, "<f4").tobytes(), tag=3, block_bytes=4), "corrupt: samples"),
         (build_wav(np.full(9, 2e4, "<f8").tobytes(), tag=3, block_bytes=8), "corrupt: samples"),
         (build_wav(b""), "empty: the sound has no samples"),
-        (b"fLaC", "corrupt: the FLAC data is damaged or cut off: "),
-        (encode(NOISE, kind="FLAC")[:-1_000], "corrupt: the FLAC data is damaged or cut off: "),
+        (b"fLaC", "corrupt: the sound is damaged, cut off or of a rare kind: "),
+        (
+            encode(NOISE, kind="FLAC")[:-1_000],
+            "corrupt: the sound is damaged, cut off or of a rare kind: ",
+        ),
         (b"ID3\3" + bytes(100), "not_an_image: a sound; convert it, for example: ffmpeg -i FILE"),
     ],
 )

@@ -7,7 +7,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from image_pipeline.components.images.spectrogram import (
+from image_pipeline.components.images.sound import (
     SoundOptions,
     draw_spectrogram,
     make_filters,

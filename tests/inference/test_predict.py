@@ -8,10 +8,12 @@ import pytest
 from PIL import Image
 
 from image_pipeline.cli import call, cli
+from image_pipeline.components.images.sound import SoundOptions, decode_sound
 from image_pipeline.components.inference import predict as predicting
 from image_pipeline.components.inference.exported import ExportedModel
 from image_pipeline.components.inference.predict import predict
 from image_pipeline.components.meaning.options import IngestOptions
+from tests import sounds
 from tests.drawings import draw, encode_png
 from tests.inference.exported_models import export
 from tests.inference.near import near
@@ -60,6 +62,17 @@ def test_what_a_server_refuses_is_decoded_here_and_said_to_be(model, folder):
     tiff, png = told["photos/3.tif"], told["photos/0.png"]  # the same pixels
     assert tiff.pop("converted") is True and "converted" not in png
     assert tiff == near(png | {"file": "photos/3.tif"})
+
+
+def test_a_sound_is_drawn_as_the_model_has_learned_it(model, folder, monkeypatch):
+    options = SoundOptions(sample_rate_hz=8_000, duration_s=0.2, mel_bins=20)
+    monkeypatch.setattr(model, "read_sound", lambda: options)
+    sound = sounds.encode(sounds.make_tone(440), rate_hz=11_025)
+    (folder / "tone.wav").write_bytes(sound)
+    (folder / "tone.png").write_bytes(encode_png(np.dstack([decode_sound(sound, options)[0]] * 3)))
+    wav, png = ask(model, "tone.wav", "tone.png")
+    assert wav.pop("converted") is True and "converted" not in png
+    assert wav == near(png | {"file": "tone.wav"})
 
 
 def test_damage_is_told_in_ingests_words_and_other_files_are_skipped(model, folder):

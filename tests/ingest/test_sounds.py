@@ -7,8 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from image_pipeline.components.dataset import record
-from image_pipeline.components.images.sound import decode_sound
-from image_pipeline.components.images.spectrogram import SoundOptions
+from image_pipeline.components.images.sound import SoundOptions, decode_sound
 from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.ingest.unserved import count_unserved
 from tests.drawings import draw, encode_png
@@ -28,7 +27,7 @@ BAD = {
     "no_samples.wav": build_wav(b""),
     "no_rate.wav": build_wav(rate_hz=0),
     "nan.wav": build_wav(NAN, tag=3, block_bytes=4),
-    "telephone.wav": build_wav(tag=7, block_bytes=1),
+    "unknown.wav": build_wav(tag=5),
     "text.wav": b"no sound at all",
     "cut.flac": encode(make_tone(440), kind="FLAC")[:-50],
     "song.mp3": b"ID3\3" + bytes(500),
@@ -37,9 +36,9 @@ REASONS = {
     "cut.wav": "truncated",
     "empty.wav": "empty",
     "no_samples.wav": "empty",
-    "no_rate.wav": "unsupported",
+    "no_rate.wav": "corrupt",
     "nan.wav": "corrupt",
-    "telephone.wav": "unsupported",
+    "unknown.wav": "corrupt",
     "text.wav": "not_an_image",
     "cut.flac": "corrupt",
     "song.mp3": "not_an_image",

@@ -37,9 +37,9 @@ def test_kinds_that_serving_lacks_are_counted_and_told(tmp_path):
     manifest = run_ingest(*paths, IngestOptions(splits={"all": 1.0}), make_pipeline)
     assert manifest.books.written == 8
     found = count_unserved(paths[1])
-    assert found == {"TIFF": 2, "AVIF": 1, "animated WebP": 1, "colour profile": 1}
+    assert found == {"GIF": 1, "TIFF": 2, "AVIF": 1, "animated WebP": 1, "colour profile": 1}
     rows = dict(ingest_rows(summarize_data_set(paths[1])))
-    refused = "2 TIFF, 1 AVIF, 1 animated WebP; send JPEG, PNG, WebP, GIF or BMP"
+    refused = "1 GIF, 2 TIFF, 1 AVIF, 1 animated WebP; send JPEG, PNG or WebP"
     assert rows["a server refuses"] == refused
     assert rows["served differently"] == "1 with a colour profile; send sRGB"
 

@@ -8,8 +8,7 @@ import tensorflow as tf
 from click.testing import CliRunner
 
 from image_pipeline.cli import cli
-from image_pipeline.components.images.sound import decode_sound
-from image_pipeline.components.images.spectrogram import SoundOptions
+from image_pipeline.components.images.sound import SoundOptions, decode_sound
 from tests.sounds import build_wav, encode, make_tone
 
 pytestmark = [pytest.mark.e2e, pytest.mark.wide]

@@ -71,52 +71,9 @@ def make_chunk(name: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + name + data + checksum
 
 
-def encode_bmp(bits: int, masks: tuple[int, ...] = (), top_down: bool = False) -> bytes:
-    """A bitmap of noise; with masks, one of BI_BITFIELDS and the header of version 4."""
-    line_bytes = (WIDTH * bits + 31) // 32 * 4
-    data = np.random.default_rng(bits).integers(0, 256, HEIGHT * line_bytes, dtype=np.uint8)
-    header_bytes = 108 if masks else 40
-    offset = 14 + header_bytes + (4 << bits if bits <= 8 else 0)
-    height = -HEIGHT if top_down else HEIGHT
-    fields = (header_bytes, WIDTH, height, 1, bits, 3 if masks else 0, data.size, 0, 0, 0, 0)
-    header = struct.pack("<IiiHHIIiiII", *fields)
-    header += struct.pack("<4I", *masks).ljust(68, b"\0") if masks else b""
-    colors = 1 << bits if bits <= 8 else 0
-    palette = np.random.default_rng(7).integers(0, 256, 4 * colors, dtype=np.uint8).tobytes()
-    start = b"BM" + struct.pack("<IHHI", offset + data.size, 0, 0, offset)
-    return start + header + palette + data.tobytes()
-
-
-def encode_old_bmp() -> bytes:
-    """A bitmap of OS/2, with four bits a pixel and a palette of three bytes a colour."""
-    data = np.random.default_rng(2).integers(0, 256, HEIGHT * 4, dtype=np.uint8).tobytes()
-    palette = np.random.default_rng(3).integers(0, 256, 48, dtype=np.uint8).tobytes()
-    header = struct.pack("<IHHHH", 12, WIDTH, HEIGHT, 1, 4)
-    start = b"BM" + struct.pack("<IHHI", 26 + 48 + len(data), 0, 0, 26 + 48)
-    return start + header + palette + data
-
-
-def shrink_gif_frame(gif: bytes) -> bytes:
-    """The same frame, at (1, 2) of an image that is four pixels wider and five higher."""
-    frame = gif.index(b"\x2c\0\0\0\0")
-    size = struct.pack("<HH", WIDTH + 4, HEIGHT + 5)
-    return gif[:6] + size + gif[10 : frame + 1] + struct.pack("<HH", 1, 2) + gif[frame + 5 :]
-
-
-def add_gif_frame(gif: bytes) -> bytes:
-    """The same file with a second frame, which fills the whole image."""
-    width, height = struct.unpack_from("<HH", gif, 6)
-    whole = save(Image.new("L", (width, height), 200), "GIF")
-    frame = whole.index(b"\x2c\0\0\0\0")
-    palette = whole[13 : 13 + (3 << (whole[10] & 7) + 1)]
-    own = bytes([whole[frame + 9] | 0x80 | whole[10] & 7]) + palette
-    return gif[:-1] + whole[frame : frame + 9] + own + whole[frame + 10 :]
-
-
 def opaque_files() -> dict[str, bytes]:
     """Name to a file without transparency, of which decoders leave no choice in the pixels."""
     color, gray = Image.fromarray(draw_color()), Image.fromarray(draw_color()[..., 0])
-    frames = [color.quantize(8), color.quantize(4)]
     return {
         "jpeg": save(color, "JPEG", quality=95),
         "jpeg gray": save(gray, "JPEG"),
@@ -129,18 +86,6 @@ def opaque_files() -> dict[str, bytes]:
         "png 16 bits": encode_deep_png(3),
         "webp": save(color, "WEBP", quality=80),
         "webp lossless": save(color, "WEBP", lossless=True),
-        "gif": save(draw_palette(), "GIF"),
-        "gif gray": save(gray, "GIF"),
-        "gif interlaced": save(draw_palette(), "GIF", interlace=1),
-        "gif small frame": shrink_gif_frame(save(draw_palette(), "GIF")),
-        "gif animated": save(frames[0], "GIF", save_all=True, append_images=frames[1:]),
-        "gif animated, small frame": add_gif_frame(shrink_gif_frame(save(draw_palette(), "GIF"))),
-        "bmp": save(color, "BMP"),
-        "bmp gray": save(gray, "BMP"),
-        **{f"bmp {bits} bits": encode_bmp(bits) for bits in (1, 4, 8, 16, 24, 32)},
-        "bmp top down": encode_bmp(24, top_down=True),
-        "bmp 565": encode_bmp(16, (0xF800, 0x07E0, 0x001F, 0)),
-        "bmp old": encode_old_bmp(),
     }
 
 
@@ -148,7 +93,6 @@ def transparent_files() -> dict[str, bytes]:
     """Name to a file with transparent pixels."""
     gray = Image.fromarray(draw_color()[..., 0])
     gray_alpha = Image.merge("LA", [gray, Image.fromarray(draw_alpha())])
-    gif = save(draw_palette(), "GIF", transparency=2)
     levels = Image.fromarray(np.repeat(np.asarray(draw_palette())[..., None] * 60, 3, -1))
     return {
         "png rgba": save(draw_rgba(), "PNG"),
@@ -159,11 +103,6 @@ def transparent_files() -> dict[str, bytes]:
         "png 16 bits rgba": encode_deep_png(4),
         "webp alpha": save(draw_rgba(), "WEBP", quality=80),
         "webp alpha lossless": save(draw_rgba(), "WEBP", lossless=True, exact=True),
-        "gif transparent": gif,
-        "gif transparent small frame": shrink_gif_frame(gif),
-        "gif transparent animated, small frame": add_gif_frame(shrink_gif_frame(gif)),
-        "bmp alpha": encode_bmp(32, (0xFF0000, 0xFF00, 0xFF, 0xFF000000)),
-        "bmp alpha first": encode_bmp(32, (0xFF, 0xFF00, 0xFF0000, 0xFF000000)),
     }
 
 

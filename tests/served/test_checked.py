@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from PIL import Image
 
 from image_pipeline.components.served.checked import take_views
 from image_pipeline.components.served.decode import decode_image
@@ -12,14 +13,19 @@ pytestmark = pytest.mark.unit
 
 SIZE = (files.HEIGHT, files.WIDTH, 3)
 GOOD = files.opaque_files()["png"]
+FRAMES = [Image.new("RGB", (8, 6), color) for color in ("red", "blue")]
+OTHER = (
+    b"unsupported: a served model decodes JPEG, PNG and still WebP files, as training saw them; "
+    b"send the image as PNG, or ask `image-pipeline predict`, which decodes it as ingest does"
+)
 BAD = {
     b"": b"empty",
     b"no image": b"not_an_image",
-    files.save(files.draw_rgba(), "TIFF"): b"unsupported",
-    b"\0\0\0\x1cftypavif": b"unsupported",
+    **{files.save(files.draw_palette(), kind): OTHER for kind in ("GIF", "BMP", "TIFF")},
+    b"\0\0\0\x1cftypavif": OTHER,
+    files.save(FRAMES[0], "WEBP", save_all=True, append_images=FRAMES[1:]): OTHER,
     GOOD[:-30]: b"corrupt",
     files.opaque_files()["jpeg"][:-30]: b"corrupt",
-    b"GIF89a": b"corrupt",
 }
 
 

@@ -59,6 +59,10 @@ def _say(found: str) -> bytes:
     return text.encode()
 
 
+OTHER = (
+    b"unsupported: a served model takes .npy files of the values that it has learned from, and "
+    b"of uint16 ones PNGs of 16 bits; save the image's values by numpy.save"
+)
 WHOLE = zoo.save_array(SIX)
 BAD = {
     "whole": (WHOLE, b""),
@@ -73,7 +77,8 @@ BAD = {
     "one row": (zoo.save_array(SIX[0, 0]), _say("<u2 (6,)")),
     "objects": (zoo.save_array(np.array([[{}]])), _say("|O (1, 1)")),
     "png of 8 bits": (zoo.ZOO["png"].data, b"corrupt"),
-    "jpeg": (zoo.ZOO["jpeg"].data, b"unsupported"),
+    "jpeg": (zoo.ZOO["jpeg"].data, OTHER),
+    "tiff": (zoo.ZOO["tiff"].data, OTHER),
     "text": (b"a cat", b"not_an_image"),
     "empty": (b"", b"empty"),
 }
@@ -115,6 +120,6 @@ def test_gray_and_color_stand_for_each_other(channels):
 
 def test_files_that_hold_no_such_values_are_unsupported():
     png = tf.constant([zoo.ZOO["png"].data])
-    assert explain_unread(png, "float32", 3).numpy() == [b"unsupported"]
+    assert explain_unread(png, "float32", 3).numpy() == [OTHER]
     files = [WHOLE, *(zoo.ZOO[name].data for name in ("heic", "jxl", "jxl_jpeg", "dicom"))]
-    assert set(kinds.explain_unserved(tf.constant(files)).numpy()) == {b"unsupported"}
+    assert set(kinds.explain_unserved(tf.constant(files)).numpy()) == {kinds.NOT_DECODED.encode()}

@@ -4,7 +4,7 @@ import pytest
 
 from image_pipeline.api import ingest
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.images.spectrogram import SoundOptions
+from image_pipeline.components.images.sound import SoundOptions
 from image_pipeline.components.sources.options import VideoOptions
 from image_pipeline.config import load_config
 from tests.pipeline.init.test_starter import _init

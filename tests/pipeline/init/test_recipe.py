@@ -6,7 +6,7 @@ import pathlib
 import pytest
 
 from image_pipeline.components import extras
-from image_pipeline.components.images.spectrogram import SoundOptions
+from image_pipeline.components.images.sound import SoundOptions
 from image_pipeline.components.models import names
 from image_pipeline.init.layout import Layout
 from image_pipeline.init.recipe import Wishes, choose_recipe, list_views, say_time
