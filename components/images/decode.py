@@ -12,10 +12,6 @@ from PIL import Image
 
 from image_pipeline.components.images.bad_image import (
     CORRUPT,
-    EMPTY,
-    TOO_LARGE_FILE,
-    TOO_MANY_PIXELS,
-    TOO_SMALL,
     TRUNCATED,
     UNSUPPORTED,
     BadImage,
@@ -30,7 +26,14 @@ from image_pipeline.components.images.containers import (
     take_default_image,
 )
 from image_pipeline.components.images.depth import ALL_LEVELS, Levels
-from image_pipeline.components.images.header import Header, open_image, read_header, read_size
+from image_pipeline.components.images.header import (
+    Header,
+    check_file,
+    check_size,
+    open_image,
+    read_header,
+    read_size,
+)
 from image_pipeline.components.images.jpeg import (
     ARITHMETIC,
     expose_missing_data,
@@ -169,33 +172,6 @@ def read_image_header(data: bytes) -> Header:
         return _describe_array(read_array_header(data))
     with open_image(data) as image:
         return read_header(image, data)
-
-
-def check_file(data: bytes, options: PrepareOptions) -> None:
-    """Raises `BadImage` if the file is empty or too large."""
-    if not data:
-        raise BadImage(EMPTY, "the file has no bytes; upload it again")
-    if len(data) > (most := options.max_file_bytes):
-        message = f"{len(data)} bytes, more than max_file_bytes={most}; raise it to allow"
-        raise BadImage(TOO_LARGE_FILE, message)
-
-
-# Pillow raises MemoryError, however much there is, where a row has more than 2³¹ bits: at 64 bits a
-# pixel, its most (`ImagingCodec.setimage`), from 2²⁵ pixels on.
-_MOST_SIDE_PX = 2**24
-
-
-def check_size(height: int, width: int, options: PrepareOptions) -> None:
-    """Raises `BadImage` if an image's size in pixels is not within the limits."""
-    if min(height, width) < options.min_side_px:
-        message = f"{width}x{height} px, below min_side_px={options.min_side_px}"
-        raise BadImage(TOO_SMALL, f"{message}; lower it to keep these")
-    if max(height, width) > _MOST_SIDE_PX:
-        message = f"{width}x{height} px, but no decoder reads a side above {_MOST_SIDE_PX} px"
-        raise BadImage(UNSUPPORTED, message)
-    if height * width > options.max_pixels:
-        message = f"{width}x{height} px, more than max_pixels={options.max_pixels}"
-        raise BadImage(TOO_MANY_PIXELS, f"{message}; raise it for such files")
 
 
 def _choose_reduction(height: int, width: int, target: tuple[int, int]) -> int:

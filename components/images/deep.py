@@ -13,13 +13,17 @@ from image_pipeline.components.images.color import composite, convert_channels, 
 from image_pipeline.components.images.containers import take_default_image
 from image_pipeline.components.images.decode import (
     DecodedImage,
-    check_file,
-    check_size,
     decode_image,
     open_array,
     read_png_samples,
 )
-from image_pipeline.components.images.header import open_image, read_header, read_size
+from image_pipeline.components.images.header import (
+    check_file,
+    check_size,
+    open_image,
+    read_header,
+    read_size,
+)
 from image_pipeline.components.images.npy import is_npy, name_type, read_array
 from image_pipeline.components.images.options import PrepareOptions
 from image_pipeline.components.images.tiff import decode_tiff_samples, read_tiff_layout

@@ -12,7 +12,11 @@ from image_pipeline.components.images.bad_image import (
     ARCHIVE,
     CORRUPT,
     DECODER_ERRORS,
+    EMPTY,
     NOT_AN_IMAGE,
+    TOO_LARGE_FILE,
+    TOO_MANY_PIXELS,
+    TOO_SMALL,
     TRUNCATED,
     UNSUPPORTED,
     BadImage,
@@ -29,6 +33,7 @@ from image_pipeline.components.images.jpeg import (
     read_plain_header,
 )
 from image_pipeline.components.images.kind import tell_kind
+from image_pipeline.components.images.options import PrepareOptions
 from image_pipeline.components.images.tiff import check_directories
 
 # `max_pixels` refuses large images, per call and with a reason. Pillow's process-wide limit would
@@ -185,3 +190,30 @@ def read_header(image: Image.Image, data: bytes) -> Header:
         lossless=is_lossless,
         notes=((f"frames:{frames}",) if frames > 1 else ()) + notes,
     )
+
+
+def check_file(data: bytes, options: PrepareOptions) -> None:
+    """Raises `BadImage` if the file is empty or too large."""
+    if not data:
+        raise BadImage(EMPTY, "the file has no bytes; upload it again")
+    if len(data) > (most := options.max_file_bytes):
+        message = f"{len(data)} bytes, more than max_file_bytes={most}; raise it to allow"
+        raise BadImage(TOO_LARGE_FILE, message)
+
+
+# Pillow raises MemoryError, however much there is, where a row has more than 2³¹ bits: at 64 bits a
+# pixel, its most (`ImagingCodec.setimage`), from 2²⁵ pixels on.
+_MOST_SIDE_PX = 2**24
+
+
+def check_size(height: int, width: int, options: PrepareOptions) -> None:
+    """Raises `BadImage` if an image's size in pixels is not within the limits."""
+    if min(height, width) < options.min_side_px:
+        message = f"{width}x{height} px, below min_side_px={options.min_side_px}"
+        raise BadImage(TOO_SMALL, f"{message}; lower it to keep these")
+    if max(height, width) > _MOST_SIDE_PX:
+        message = f"{width}x{height} px, but no decoder reads a side above {_MOST_SIDE_PX} px"
+        raise BadImage(UNSUPPORTED, message)
+    if height * width > options.max_pixels:
+        message = f"{width}x{height} px, more than max_pixels={options.max_pixels}"
+        raise BadImage(TOO_MANY_PIXELS, f"{message}; raise it for such files")

@@ -6,8 +6,7 @@ from PIL import Image
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage, call_decoder
 from image_pipeline.components.images.color import read_orientation
 from image_pipeline.components.images.containers import has_whole_pixels
-from image_pipeline.components.images.decode import check_size
-from image_pipeline.components.images.header import count_frames, open_image, read_size
+from image_pipeline.components.images.header import check_size, count_frames, open_image, read_size
 from image_pipeline.components.images.npy import is_npy, read_array, read_array_header
 from image_pipeline.components.images.options import PrepareOptions
 from image_pipeline.components.images.prepare import PreparedImage

@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.images.decode import check_size
+from image_pipeline.components.images.header import check_size
 from image_pipeline.components.images.mask_file import BAD_MASK
 from image_pipeline.components.images.options import PrepareOptions
 from image_pipeline.components.messages import show
