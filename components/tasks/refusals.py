@@ -5,7 +5,7 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.labels.kind import LabelKind
 from image_pipeline.components.models.names import WANTED_PIXELS
 from image_pipeline.components.models.options import TrainingOptions
-from image_pipeline.components.transform.names import OWN
+from image_pipeline.components.transform.options import OWN
 
 
 def check_training(labels: LabelKind, feeding: FeedingOptions, training: TrainingOptions) -> None:

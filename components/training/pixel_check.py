@@ -16,8 +16,8 @@ import tensorflow as tf
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.models.names import BACKBONES, WANTED_PIXELS, Pixels
-from image_pipeline.components.transform.names import OWN
-from image_pipeline.components.transform.pixels import NORMALIZATIONS
+from image_pipeline.components.transform.options import OWN
+from image_pipeline.components.transform.fixed import NORMALIZATIONS
 from image_pipeline.components.views.options import ViewOptions
 
 _IMAGES = 4

@@ -1,4 +1,4 @@
-"""The data sets that one analysis covers, described by their manifests and indexes."""
+"""The data sets that one analysis covers, and the graph that is to be made of them."""
 
 import collections
 import dataclasses
@@ -15,11 +15,7 @@ from image_pipeline.components import files
 from image_pipeline.components.code_version import code_version
 from image_pipeline.components.dataset.complete import check_shard_sizes
 from image_pipeline.components.dataset.index_file import index_name, scan_index
-from image_pipeline.components.dataset.manifest import (
-    Manifest,
-    hash_manifest,
-    read_whole_manifest,
-)
+from image_pipeline.components.dataset.manifest import hash_manifest, read_whole_manifest
 from image_pipeline.components.dataset.paths import MANIFEST
 from image_pipeline.components.dataset.record import Column, PixelType, label_column
 from image_pipeline.components.errors import UserError
@@ -27,7 +23,7 @@ from image_pipeline.components.feeding.pixel_types import check_data_set
 from image_pipeline.components.labels.kind import LabelKind
 from image_pipeline.components.labels.kinds import BOXES, CLASSES, MASKS, find_kind
 from image_pipeline.components.transform.options import TransformOptions
-from image_pipeline.components.transform.record_sample import keep_records
+from image_pipeline.components.transform.record_batches import Wanted, keep_records
 from image_pipeline.components.views.options import ViewOptions
 
 # By the options of `ingest.prepare` that are a span's attributes.
@@ -87,6 +83,28 @@ class Span:
     given_classes: tuple[str, ...] = ()
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GraphTask:
+    """A transform graph to be made, with what its last stage says of a `preprocessing_fn`.
+
+    Attributes:
+      output_dir: where the graph and `analysis.json` are written.
+      view: the model's input.
+      wanted: what the analysis reads of a record.
+      function_version: a hash of its source.
+      is_named_by_label: whether a record's class depends on its label alone.
+      first: the classes that are numbered first, as `ingest.classes` has them.
+    """
+
+    output_dir: str
+    view: ViewOptions
+    options: TransformOptions
+    wanted: Wanted
+    function_version: str
+    is_named_by_label: bool
+    first: tuple[str, ...] = ()
+
+
 def read_spans(
     examples_dirs: Sequence[str], view: ViewOptions, options: TransformOptions
 ) -> list[Span]:
@@ -97,111 +115,104 @@ def read_spans(
       view: the model's input.
 
     Raises:
-      UserError: if a data set is incomplete, lacks a split or is given twice, or if there is no
-        record to analyse.
+      UserError: if a data set is incomplete, lacks a split or is given twice, if they were made
+        otherwise than each other, or if there is no record to analyse.
     """
     spans = [_read_span(folder, view, options) for folder in examples_dirs]
-    keys = [span.key for span in spans]
-    if twice := [span.examples_dir for span in spans if keys.count(span.key) > 1]:
-        raise UserError(f"the same data set is given more than once: {twice}; give it once.")
-    _check_alike(spans)
-    for kind in (MASKS, BOXES):
-        _check_classes(spans, kind)
-    if not any(span.records for span in spans):
-        raise UserError(
-            f"the analysis needs a record, but {list(examples_dirs)} have none in the splits "
-            f"{list(options.analyze_splits)} at transform.analyze_fraction "
-            f"{options.analyze_fraction}; add images, or raise the fraction."
-        )
-    if _have_tags(spans) and not any(span.analysed for span in spans):
-        raise UserError(
-            f"the analysis needs a tag, but none of the records in the splits "
-            f"{list(options.analyze_splits)} has any; add images with tags, or move some there."
-        )
+    for problem in _find_problems(spans, options):
+        raise UserError(problem)
     return spans
 
 
-def _have_tags(spans: Sequence[Span]) -> bool:
-    label = label_column(spans[0].further)
-    return label is not None and label.is_list
-
-
-def _check_alike(spans: Sequence[Span]) -> None:
-    """Checks that ingest did the same to all: a served model has to do it, too."""
-    for option, rule in _ALIKE.items():
-        found = {span.examples_dir: getattr(span, option) for span in spans}
-        if any(value != getattr(spans[0], option) for value in found.values()):
-            raise UserError(
+def _find_problems(spans: Sequence[Span], options: TransformOptions) -> Iterator[str]:
+    """What data sets must be to be analysed together, rule by rule."""
+    keys = [span.key for span in spans]
+    if twice := [span.examples_dir for span in spans if keys.count(span.key) > 1]:
+        yield f"the same data set is given more than once: {twice}; give it once."
+    for option, rule in _ALIKE.items():  # A served model has to do what ingest did to all.
+        made = {span.examples_dir: getattr(span, option) for span in spans}
+        if any(value != getattr(spans[0], option) for value in made.values()):
+            yield (
                 f"data sets that are analysed together must {rule}, got ingest.prepare.{option} "
-                f"{found}; ingest some of them again."
+                f"{made}; ingest some of them again."
             )
-
-
-def _check_classes(spans: Sequence[Span], kind: LabelKind) -> None:
-    """Checks that masks or boxes have one list of classes, by whose places models know them."""
-    differing = {s.examples_dir: s.stored_classes if s.kind is kind else None for s in spans}
-    if len(set(differing.values())) > 1:
-        raise UserError(
-            f"data sets that are analysed together must have {kind.name} of the same classes, got "
-            f"{differing}; give ingest.{kind.name}.classes, and ingest again."
+    for kind in (MASKS, BOXES):  # By the places of classes in their list models know them.
+        listed = {s.examples_dir: s.stored_classes if s.kind is kind else None for s in spans}
+        if len(set(listed.values())) > 1:
+            yield (
+                f"data sets that are analysed together must have {kind.name} of the same classes, "
+                f"got {listed}; give ingest.{kind.name}.classes, and ingest again."
+            )
+    if not any(span.records for span in spans):
+        yield (
+            f"the analysis needs a record, but {[span.examples_dir for span in spans]} have none "
+            f"in the splits {list(options.analyze_splits)} at transform.analyze_fraction "
+            f"{options.analyze_fraction}; add images, or raise the fraction."
         )
-
-
-def list_shards(examples_dir: str, manifest: Manifest, splits: Sequence[str]) -> tuple[str, ...]:
-    """The paths of some splits' shards.
-
-    Raises:
-      UserError: if the data set has no such split.
-    """
-    known = manifest.splits
-    if missing := [split for split in splits if split not in known]:
-        raise UserError(
-            f"transform.analyze_splits names {missing}, but the data set has {list(known)}; "
-            "name one of those, or add it to ingest.splits."
+    label = label_column(spans[0].further)
+    if label is not None and label.is_list and not any(span.analysed for span in spans):
+        yield (
+            f"the analysis needs a tag, but none of the records in the splits "
+            f"{list(options.analyze_splits)} has any; add images with tags, or move some there."
         )
-    return tuple(
-        files.join(examples_dir, shard.file)
-        for split in splits
-        for shard in known[split].shards
-        if shard.records
-    )
 
 
 def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) -> Span:
     manifest = read_whole_manifest(examples_dir)
     check_data_set(manifest, view, examples_dir)
-    shards = list_shards(examples_dir, manifest, options.analyze_splits)
-    check_shard_sizes(examples_dir, manifest, options.analyze_splits)
+    splits, label = options.analyze_splits, manifest.label
+    if missing := [split for split in splits if split not in manifest.splits]:
+        raise UserError(
+            f"transform.analyze_splits names {missing}, but the data set has "
+            f"{list(manifest.splits)}; name one of those, or add it to ingest.splits."
+        )
+    check_shard_sizes(examples_dir, manifest, splits)
+
+    def list_names(labels: np.ndarray) -> Iterable[str]:
+        """The names among labels: classes, or all tags; values are none."""
+        if label is None:
+            return labels
+        return itertools.chain.from_iterable(labels) if label.is_list else ()
+
     classes: dict[str, collections.Counter] = {
         split: collections.Counter() for split in manifest.splits
     }
     analysed: collections.Counter = collections.Counter()
     records, split_records = 0, collections.Counter(dict.fromkeys(manifest.splits, 0))
-    for split, labels, ids in read_index_rows(examples_dir, manifest.label):
-        classes[split].update(_list_names(labels, manifest.label))
+    for split, labels, ids in read_index_rows(examples_dir, label):
+        classes[split].update(list_names(labels))
         split_records[split] += len(ids)
-        if split in options.analyze_splits:
+        if split in splits:
             is_read = keep_records(tf.constant(ids), options.analyze_fraction).numpy()
-            analysed.update(_list_names(labels[is_read], manifest.label))
+            analysed.update(list_names(labels[is_read]))
             records += int(is_read.sum())
-    key = span_key(examples_dir, view, options)
-    manifest_sha256 = hash_manifest(examples_dir)
-    background = manifest.alpha_background
-    sound = manifest.options.get("prepare", {}).get("sound")
     kind = find_kind(manifest.columns)
-    own = (kind, kind.class_names(manifest), kind.counts(manifest, options.analyze_splits))
-    counted = (manifest.columns, manifest.further, records, dict(split_records))
-    named = (examples_dir, key, manifest_sha256, shards, classes, analysed, background)
-    square = manifest.square and manifest.square.model_dump()
-    pixels = {"dtype": manifest.dtype, "sound": sound, "depth": manifest.depth, "resize": square}
-    return Span(*named, *counted, *own, **pixels, given_classes=manifest.given_classes)
-
-
-def _list_names(labels: np.ndarray, column: Column | None) -> Iterable[str]:
-    """The names among labels: classes, or all tags; values are none."""
-    if column is None:
-        return labels
-    return itertools.chain.from_iterable(labels) if column.is_list else ()
+    return Span(
+        examples_dir=examples_dir,
+        key=span_key(examples_dir, view, options),
+        manifest_sha256=hash_manifest(examples_dir),
+        shards=tuple(
+            files.join(examples_dir, shard.file)
+            for split in splits
+            for shard in manifest.splits[split].shards
+            if shard.records
+        ),
+        classes=classes,
+        analysed=analysed,
+        alpha_background=manifest.alpha_background,
+        columns=manifest.columns,
+        further=manifest.further,
+        records=records,
+        split_records=dict(split_records),
+        kind=kind,
+        stored_classes=kind.class_names(manifest),
+        counts=kind.counts(manifest, splits),
+        dtype=manifest.dtype,
+        sound=manifest.options.get("prepare", {}).get("sound"),
+        depth=manifest.depth,
+        resize=None if manifest.square is None else manifest.square.model_dump(),
+        given_classes=manifest.given_classes,
+    )
 
 
 def read_index_rows(

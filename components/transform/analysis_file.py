@@ -2,7 +2,7 @@
 
 import collections
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,35 +12,26 @@ from image_pipeline.components.code_version import code_version
 from image_pipeline.components.dataset.record import label_column
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.analysis import describe_files
+from image_pipeline.components.feeding.graph import TransformGraph, read_class_names
 from image_pipeline.components.json_text import to_json
 from image_pipeline.components.labels.kinds import VALUES
-from image_pipeline.components.transform.analysed_sets import Span
-from image_pipeline.components.transform.classes import (
-    CLASS_STATISTICS,
-    count_classes,
-    list_classes,
-)
+from image_pipeline.components.transform.analysed_sets import GraphTask, Span
 from image_pipeline.components.transform.options import TransformOptions
-from image_pipeline.components.views.options import ViewOptions
 
 VERIFY = (
     "`image-pipeline verify` with the data set's folder tells whether its index is that of its "
     "shards; if it is, run again"
 )
 """The way out where records were lost, as the end of a sentence."""
+# Statistics that `labels.label_ids` leaves in the graph.
+_OF_CLASSES = ("class_names", "class_counts", "class_priors", "class_weights")
 # Statistics that are listed under other names.
-_OWN = (*CLASS_STATISTICS, "records", "constant_channels")
+_OWN = (*_OF_CLASSES, "records", "constant_channels")
 _SHORT = 64  # most values of a statistic listed in full; longer ones are only described
 
 
 def summarize(
-    output_dir: str,
-    found: dict[str, np.ndarray],
-    spans: Sequence[Span],
-    view: ViewOptions,
-    options: TransformOptions,
-    function_version: str,
-    is_named_by_label: bool,
+    output_dir: str, found: dict[str, np.ndarray], spans: Sequence[Span], task: GraphTask
 ) -> dict[str, Any]:
     """What `analysis.json` holds.
 
@@ -48,36 +39,55 @@ def summarize(
       output_dir: the transform graph's folder.
       found: the graph's statistics.
       spans: the analysed data sets.
-      view: the model's input.
-      function_version: a hash of the `preprocessing_fn`'s source.
-      is_named_by_label: whether a record's class depends on its label alone.
 
     Raises:
-      RuntimeError: if the analysis saw another number of records than the data sets hold.
+      UserError: if the analysis saw another number of records than the data sets hold.
     """
+    view, options = task.view, task.options
     check_records(int(found["records"]), sum(span.records for span in spans))
-    label = label_column(spans[0].further)
-    classes = [] if label in VALUES.columns else list_classes(found, output_dir)
+    first, label = spans[0], label_column(spans[0].further)
     analysed = sum((span.analysed for span in spans), collections.Counter())
-    if is_named_by_label:
-        classes = count_classes(classes, output_dir, analysed)
+    classes = []
+    if label not in VALUES.columns:
+        classes = list_classes(found, output_dir, analysed if task.is_named_by_label else None)
+    named = {name: value for name, value in found.items() if name not in _OWN}
     return {
-        **describe_input(view),
-        **({} if spans[0].dtype == "uint8" else {"dtype": spans[0].dtype}),
-        "alpha_background": spans[0].alpha_background,
-        **({} if spans[0].depth == (0, 65_535) else {"depth": spans[0].depth}),
-        **({} if spans[0].sound is None else {"sound": spans[0].sound}),
-        **({} if spans[0].resize is None else {"resize": spans[0].resize}),
-        **describe_origin(spans, options, function_version),
+        # The graph's input: its size, and what the numbers mean.
+        "view": view.model_dump(mode="json"),
+        "channel_order": contract.CHANNEL_ORDER.get(view.channels, contract.AS_STORED),
+        "color_space": contract.COLOR_SPACE if view.dtype == "uint8" else contract.AS_STORED,
+        **({} if first.dtype == "uint8" else {"dtype": first.dtype}),
+        "alpha_background": first.alpha_background,
+        **({} if first.depth == (0, 65_535) else {"depth": first.depth}),
+        **({} if first.sound is None else {"sound": first.sound}),
+        **({} if first.resize is None else {"resize": first.resize}),
+        # What it was made from: the function, the code and the data sets, by hash.
+        "preprocessing_fn": options.preprocessing_fn,
+        "function_version": task.function_version,
+        "code_version": code_version("feeding", "order", "transform"),
+        "columns": options.columns,
+        "manifests": [span.manifest_sha256 for span in spans],
+        "splits": options.analyze_splits,
+        "fraction": options.analyze_fraction,
+        "records_in_splits": sum(
+            span.split_records[split] for span in spans for split in options.analyze_splits
+        ),
         **({} if label is None else {"label": label.key}),
+        # What was found: short values in full, long ones described.
         "records": int(found["records"]),
-        **describe_statistics(found),
+        "statistics": {
+            name: value.tolist() for name, value in named.items() if value.size <= _SHORT
+        },
+        "large_statistics": {
+            name: describe(value) for name, value in named.items() if value.size > _SHORT
+        },
+        "constant_channels": np.flatnonzero(found.get("constant_channels", [])).tolist(),
         "classes": [dataclasses.asdict(each) for each in classes],
         "unknown_label": options.unknown_label,
         "unknown_classes": find_unknown_classes(spans),
         "other_labels": sorted(analysed.keys() - {each.name for each in classes} - {""}),
-        **spans[0].kind.describe(
-            spans[0].stored_classes, sum((span.counts for span in spans), collections.Counter())
+        **first.kind.describe(
+            first.stored_classes, sum((span.counts for span in spans), collections.Counter())
         ),
         "files": sorted(describe_files(output_dir)),
     }
@@ -93,45 +103,47 @@ def write_summary(output_dir: str, summary: dict[str, Any]) -> None:
     files.write_file(files.join(output_dir, contract.ANALYSIS), to_content(summary))
 
 
-def describe_input(view: ViewOptions) -> dict[str, Any]:
-    """Describes the graph's image input: its size, and what the numbers mean."""
-    return {
-        "view": view.model_dump(mode="json"),
-        "channel_order": contract.CHANNEL_ORDER.get(view.channels, contract.AS_STORED),
-        "color_space": contract.COLOR_SPACE if view.dtype == "uint8" else contract.AS_STORED,
-    }
+@dataclasses.dataclass(frozen=True)
+class ClassFigures:
+    """A class: its analysed records, and what follows from them; None where they are not known."""
+
+    name: str
+    records: int | None = None
+    prior: float | None = None
+    weight: float | None = None
 
 
-def describe_origin(
-    spans: Sequence[Span], options: TransformOptions, function_version: str
-) -> dict[str, Any]:
-    """Describes what the graph was made from: the function, the code and the data sets, by hash."""
-    return {
-        "preprocessing_fn": options.preprocessing_fn,
-        "function_version": function_version,
-        "code_version": code_version("feeding", "order", "transform"),
-        "columns": options.columns,
-        "manifests": [span.manifest_sha256 for span in spans],
-        "splits": options.analyze_splits,
-        "fraction": options.analyze_fraction,
-        "records_in_splits": sum(
-            span.split_records[split] for span in spans for split in options.analyze_splits
-        ),
-    }
+def list_classes(
+    found: Mapping[str, np.ndarray], transform_graph_dir: str, analysed: Mapping[str, int] | None
+) -> list[ClassFigures]:
+    """The classes in the order of their ids, whichever vocabulary of the user's names them.
 
-
-def describe_statistics(found: dict[str, np.ndarray]) -> dict[str, Any]:
-    """What the `preprocessing_fn` named: short values in full, long ones described."""
-    named = {name: value for name, value in found.items() if name not in _OWN}
-    return {
-        "statistics": {
-            name: value.tolist() for name, value in named.items() if value.size <= _SHORT
-        },
-        "large_statistics": {
-            name: describe(value) for name, value in named.items() if value.size > _SHORT
-        },
-        "constant_channels": np.flatnonzero(found.get("constant_channels", [])).tolist(),
-    }
+    Args:
+      found: the graph's statistics; if the `preprocessing_fn` counted the classes, it is by these.
+      transform_graph_dir: the folder that tf.Transform wrote, with the vocabulary.
+      analysed: label to number of records, by which they are counted otherwise; None if a class
+        does not depend on its label alone.
+    """
+    if all(name in found for name in _OF_CLASSES):
+        rows = zip(*(found[name].tolist() for name in _OF_CLASSES), strict=True)
+        return [ClassFigures(name.decode(errors="replace"), *figures) for name, *figures in rows]
+    names = read_class_names(transform_graph_dir)
+    if not names or analysed is None:
+        return [ClassFigures(name) for name in names]
+    counts: collections.Counter[int] = collections.Counter()
+    ids = TransformGraph(transform_graph_dir).find_ids(list(analysed))
+    for number, records in zip(ids, analysed.values(), strict=True):
+        counts[number] += records
+    total = sum(counts[number] for number in range(len(names)))
+    return [
+        ClassFigures(
+            name=name,
+            records=counts[number],
+            prior=counts[number] / total if total else None,
+            weight=total / (len(names) * counts[number]) if counts[number] else None,
+        )
+        for number, name in enumerate(names)
+    ]
 
 
 def check_records(analysed: int, expected: int) -> int:

@@ -6,59 +6,41 @@ checks and files as one that is submitted.
 """
 
 import collections
-import dataclasses
 import os
 import re
 import tempfile
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
+import numpy as np
+import tensorflow as tf
 import tensorflow_transform as tft
 from tensorflow_transform.tf_metadata import metadata_io
 
 from image_pipeline.components import contract, files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.analysis import CHECKSUMS, write_checksums
+from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.parse import feature_spec
-from image_pipeline.components.transform.analysed_sets import Span
+from image_pipeline.components.transform.analysed_sets import GraphTask, Span
 from image_pipeline.components.transform.analysis_file import (
     VERIFY,
     summarize,
     to_content,
     write_summary,
 )
-from image_pipeline.components.transform.check_graph import check_graph, check_statistics
 from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.record_batches import Wanted, read_views
 from image_pipeline.components.transform.statistics import read_statistics
-from image_pipeline.components.transform.view_reader import Wanted, read_views
 from image_pipeline.components.trees import copy_tree, send_tree
-from image_pipeline.components.views.options import ViewOptions
 
 _SAVED_MODEL_DIR = tft.TFTransformOutput.TRANSFORM_FN_DIR
 _METADATA_DIR = tft.TFTransformOutput.TRANSFORMED_METADATA_DIR
 _RAW_METADATA_DIR = tft.TFTransformOutput.RAW_METADATA_DIR
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class GraphTask:
-    """A transform graph to be made, with what its last stage says of a `preprocessing_fn`.
-
-    Attributes:
-      output_dir: where the graph and `analysis.json` are written.
-      view: the model's input.
-      wanted: what the analysis reads of a record.
-      function_version: a hash of its source.
-      is_named_by_label: whether a record's class depends on its label alone.
-      first: the classes that are numbered first, as `ingest.classes` has them.
-    """
-
-    output_dir: str
-    view: ViewOptions
-    options: TransformOptions
-    wanted: Wanted
-    function_version: str
-    is_named_by_label: bool
-    first: tuple[str, ...] = ()
+# How far an image's output may move, relative to the greatest value, when its neighbours change:
+# matrix products round differently for other batch sizes (float32: 6e-8 a step).
+_TOLERANCE = 1e-4
+_PROBE = ("a black image", "a white image", "an image of the data set")
+_GUARD = "guard its divisions and logarithms, for example with tf.maximum(std, 1e-6)."
 
 
 def finish_graph(
@@ -74,48 +56,99 @@ def finish_graph(
     Raises:
       UserError: if the graph cannot be used, or a stage lost records; the message says why.
     """
+    name = task.options.preprocessing_fn
     with tempfile.TemporaryDirectory() as graph_dir:
         copy_tree(saved_model_dir, os.path.join(graph_dir, _SAVED_MODEL_DIR))
         copy_tree(metadata_dir, os.path.join(graph_dir, _METADATA_DIR))
-        _describe_records(graph_dir, spans)
+        # The schema of the records, which TFX's Transform writes, too: to parse them by. It is not
+        # that of the graph's inputs, which TensorFlow cannot parse: pixels of 8 bits. Of several
+        # data sets, it has the features that all of them have.
+        shared = [each for each in spans[0].columns if all(each in span.columns for span in spans)]
+        described = tft.DatasetMetadata.from_feature_spec(feature_spec(shared))
+        metadata_io.write_metadata(described, os.path.join(graph_dir, _RAW_METADATA_DIR))
         files.delete(files.join(graph_dir, CHECKSUMS))  # Of an earlier graph, if it was one.
         found = read_statistics(graph_dir)
-        check_statistics(found, task.options.preprocessing_fn)
+        for key, value in found.items():
+            if value.dtype.kind == "f" and not np.isfinite(value).all():
+                wrong = value[~np.isfinite(value)].reshape(-1)[0]
+                raise UserError(
+                    f"the statistic {key} of preprocessing_fn {name} must be finite, got {wrong}; "
+                    f"{_GUARD}"
+                )
         _check_result(graph_dir, spans, task)
-        summary = summarize(
-            graph_dir,
-            found,
-            spans,
-            task.view,
-            task.options,
-            task.function_version,
-            task.is_named_by_label,
-        )
-        if task.options.preprocessing_fn == TransformOptions().preprocessing_fn:
+        summary = summarize(graph_dir, found, spans, task)
+        if name == TransformOptions().preprocessing_fn:
             check_classes(summary["classes"], spans)
         write_checksums(graph_dir, to_content(summary))
-        _publish(graph_dir, summary, task.output_dir)
+        # In between, the folder has neither `analysis.json` nor a model.
+        model = (_SAVED_MODEL_DIR, "saved_model.pb")
+        earlier = (files.join(task.output_dir, *part) for part in ((contract.ANALYSIS,), model))
+        files.delete(*earlier)
+        schema = "schema.pbtxt"
+        for part, last in ((_RAW_METADATA_DIR, schema), (_METADATA_DIR, schema), model):
+            send_tree(os.path.join(graph_dir, part), files.join(task.output_dir, part), last)
+        write_summary(task.output_dir, summary)
 
 
-def _describe_records(graph_dir: str, spans: Sequence[Span]) -> None:
-    """Writes the schema of the records, which TFX's Transform writes, too: to parse them by.
+def _check_result(graph_dir: str, spans: Sequence[Span], task: GraphTask) -> None:
+    """Runs the graph on the first image."""
+    shard = next(shard for span in spans for shard in span.shards)
+    first = next(read_views(shard, task.view, 1, Wanted(columns=task.wanted.columns)))
+    assert first.images is not None
+    views = {contract.IMAGE_INPUT: first.images, contract.LABEL_INPUT: first.labels, **first.values}
+    check_graph(graph_dir, views, task.options.preprocessing_fn)
 
-    It is not that of the graph's inputs, which TensorFlow cannot parse: pixels of 8 bits. Of
-    several data sets, it has the features that all of them have.
+
+def check_graph(transform_graph_dir: str, views: Mapping[str, np.ndarray], name: str) -> None:
+    """Runs the graph on a black, a white and a real image, and on each of them alone.
+
+    Args:
+      transform_graph_dir: the folder that tf.Transform wrote.
+      views: at least one real image with its label and columns, as `read_views` gives them.
+      name: the preprocessing_fn's dotted path, for messages.
+
+    Raises:
+      UserError: if an output is NaN or infinite, if there is not one output for each image, or if
+        an image's output depends on its neighbours in the batch.
     """
-    shared = [each for each in spans[0].columns if all(each in span.columns for span in spans)]
-    described = tft.DatasetMetadata.from_feature_spec(feature_spec(shared))
-    metadata_io.write_metadata(described, os.path.join(graph_dir, _RAW_METADATA_DIR))
+    graph = TransformGraph(transform_graph_dir)
+    probe = {key: np.stack([value[0]] * len(_PROBE)) for key, value in views.items()}
+    probe[contract.IMAGE_INPUT][0], probe[contract.IMAGE_INPUT][1] = 0, 255
 
+    def run(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        batch = {key: tf.constant(value[rows]) for key, value in probe.items()}
+        try:
+            image, label = graph(batch)
+        except tf.errors.OpError as error:
+            raise UserError(
+                f"preprocessing_fn {name} fails on a batch of "
+                f"{len(probe[contract.LABEL_INPUT][rows])}: {error.message.splitlines()[0]}; it "
+                "must take batches of any size."
+            ) from error
+        return image.numpy().astype(np.float64), label.numpy()
 
-def _publish(graph_dir: str, summary: dict[str, Any], output_dir: str) -> None:
-    """Replaces what the folder holds; in between, it has neither `analysis.json` nor a model."""
-    model = (_SAVED_MODEL_DIR, "saved_model.pb")
-    files.delete(files.join(output_dir, contract.ANALYSIS), files.join(output_dir, *model))
-    schema = "schema.pbtxt"
-    for name, last in ((_RAW_METADATA_DIR, schema), (_METADATA_DIR, schema), model):
-        send_tree(os.path.join(graph_dir, name), files.join(output_dir, name), last)
-    write_summary(output_dir, summary)
+    whole, single = run(slice(None)), [run(slice(row, row + 1)) for row in range(len(_PROBE))]
+    for place, key in enumerate((contract.IMAGE_OUTPUT, contract.LABEL_OUTPUT)):
+        together, apart = whole[place], np.concatenate([outputs[place] for outputs in single])
+        if len(together) != len(_PROBE) or together.shape != apart.shape:
+            raise UserError(
+                f"preprocessing_fn {name} must return one row of {key!r} for each image, got "
+                f"{list(together.shape)} for {len(_PROBE)} images and {list(apart.shape)} from "
+                "images apart; keep the batch dimension."
+            )
+        if not np.isfinite(together).all():
+            bad = int(np.argmax([not np.isfinite(row).all() for row in together]))
+            raise UserError(
+                f"preprocessing_fn {name} must return finite numbers, got NaN or infinity in "
+                f"{key!r} for {_PROBE[bad]}; {_GUARD}"
+            )
+        scale = max(1.0, float(np.abs(together).max(initial=0)))
+        if float(np.abs(together - apart).max(initial=0)) > _TOLERANCE * scale:
+            raise UserError(
+                f"preprocessing_fn {name} makes {key!r} of an image depend on its neighbours in "
+                "the batch or its place in it, which differ between training and serving; use an "
+                "analyzer (tft.mean, tft.sum, …) for what concerns the whole data set."
+            )
 
 
 def check_classes(classes: Sequence[dict], spans: Sequence[Span]) -> None:
@@ -145,11 +178,3 @@ def check_classes(classes: Sequence[dict], spans: Sequence[Span]) -> None:
             f"Stage Analyze lost records of {len(wrong)} classes, for example {name!r}: "
             f"{expected.get(name, 0)} in, {counted.get(name, 0)} out; {VERIFY}."
         )
-
-
-def _check_result(graph_dir: str, spans: Sequence[Span], task: GraphTask) -> None:
-    shard = next(shard for span in spans for shard in span.shards)
-    first = next(read_views(shard, task.view, 1, Wanted(columns=task.wanted.columns)))
-    assert first.images is not None
-    views = {contract.IMAGE_INPUT: first.images, contract.LABEL_INPUT: first.labels, **first.values}
-    check_graph(graph_dir, views, task.options.preprocessing_fn)

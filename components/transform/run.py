@@ -1,33 +1,55 @@
-"""Runs the analysis as one Beam job: the whole of it, without TFX."""
+"""The analysis as one Beam job, without TFX: shards → views → tf.Transform → a graph in its place.
 
+`run_analysis` and `AnalyzeImages.expand` are the whole way.
+"""
+
+import dataclasses
+import re
 from collections.abc import Callable, Sequence
 
 import apache_beam as beam
+import pyarrow as pa
 import tensorflow_transform.beam as tft_beam
+from tensorflow_transform.beam import analysis_graph_builder
 
-from image_pipeline.components import files, progress
+from image_pipeline.components import contract, files, progress
+from image_pipeline.components.beam.counters import count
 from image_pipeline.components.beam.job import make_scratch, run_job, runs_here
 from image_pipeline.components.dataset.columns import choose_columns
 from image_pipeline.components.dataset.record import Column, label_column
 from image_pipeline.components.dotted import load_named
-from image_pipeline.components.errors import UserError, find_user_error
+from image_pipeline.components.errors import UserError, find_user_error, walk_causes
 from image_pipeline.components.feeding.analysis import read_content
 from image_pipeline.components.function_version import source_version
-from image_pipeline.components.transform import span_cache
-from image_pipeline.components.transform.analysed_inputs import find_wanted
-from image_pipeline.components.transform.analysed_sets import Span, read_spans
-from image_pipeline.components.transform.analysis import AnalyzeImages, AnalyzeNewImages
+from image_pipeline.components.transform.analysed_sets import GraphTask, Span, read_spans
 from image_pipeline.components.transform.analysis_file import check_unknown_classes
-from image_pipeline.components.transform.check_function import check_dependencies, check_outputs
-from image_pipeline.components.transform.check_vocabulary import check_vocabulary
-from image_pipeline.components.transform.classes import is_named_by_label
-from image_pipeline.components.transform.finish import GraphTask
-from image_pipeline.components.transform.function_errors import find_function_error
-from image_pipeline.components.transform.lint import check_random
+from image_pipeline.components.transform.check_function import check_function
+from image_pipeline.components.transform.finish import finish_graph
+from image_pipeline.components.transform.moments import GivesSums
 from image_pipeline.components.transform.options import TransformOptions
-from image_pipeline.components.transform.record_batches import input_specs
-from image_pipeline.components.transform.traced_function import PreprocessingFn, Traced, guard
+from image_pipeline.components.transform.record_batches import (
+    adapter_config,
+    input_specs,
+    read_view_batches,
+)
+from image_pipeline.components.transform.traced_function import (
+    PreprocessingFn,
+    find_wanted,
+    guard,
+    reach_inputs,
+)
 from image_pipeline.components.views.options import ViewOptions
+
+_MARKER = "COMPLETE"
+_FOR_OTHERS = "a transform graph that other machines write"
+# How tf.Transform 1.21 wraps what TensorFlow says (`beam/impl.py`, `_RunMetaGraphDoFn`). Runners
+# may carry it as the text of a traceback only, so the text is searched.
+_APPLYING = re.compile(
+    r'An error occurred while trying to apply the transformation: "(.*?)"\.\s*Batch instances:',
+    re.DOTALL,
+)
+# TensorFlow's message ends where it names the operation of the graph.
+_OPERATION = re.compile(r"^(.*)\n\s*\[\[\{\{node (\S+?)\}\}", re.MULTILINE)
 
 
 def run_analysis(
@@ -56,12 +78,18 @@ def run_analysis(
       UserError: if the person who called can put it right, or a stage lost records, which is named.
     """
     root = make_pipeline()
-    _check_places(root, output_dir, cache_dir)
+    # What Beam and TensorFlow write by themselves; they know fewer stores than we.
+    if cache_dir is not None:
+        files.check_known_to_tensorflow(cache_dir, "the analysis's cache")
+    if not runs_here(root):
+        files.check_known_to_tensorflow(output_dir, _FOR_OTHERS)
+    # All that manifests and indexes tell, before anything is read or traced.
     folders = [examples_dirs] if isinstance(examples_dirs, str) else list(examples_dirs)
     spans = read_spans(folders, view, options)
     check_unknown_classes(spans, options)
     progress.begin("images", sum(span.records for span in spans))
     try:
+        # The function is traced, and its mistakes are told, before the job begins.
         further, first = _find_further(spans, options), _find_first(spans)
         function, task = plan_graph(output_dir, view, options, further, first)
         with (
@@ -69,20 +97,18 @@ def run_analysis(
             run_job(root, scratch),
             tft_beam.Context(temp_dir=scratch),
         ):
-            if cache_dir is None:
-                found = root | "Spans" >> beam.Create([spans])
-                found | "AnalyzeImages" >> AnalyzeImages(task, function)
-            else:
-                root | "AnalyzeImages" >> AnalyzeNewImages(spans, task, function, cache_dir)
+            given = root | "Spans" >> beam.Create([spans])
+            given | "AnalyzeImages" >> AnalyzeImages(task, function, spans, cache_dir)
     except UserError:
         raise
-    except Exception as error:
-        name = options.preprocessing_fn
-        if known := find_function_error(error, name) or find_user_error(error):
+    except Exception as error:  # On a worker it may have been any, told as text.
+        known = find_function_error(error, options.preprocessing_fn) or find_user_error(error)
+        if known:
             raise known from error
         raise
     if cache_dir is not None:
-        span_cache.mark(cache_dir, spans)
+        for span in spans:  # tf.Transform lists a span's entries before it computes them.
+            files.write_file(_marker(cache_dir, span), b"")
     return read_content(output_dir)
 
 
@@ -111,10 +137,10 @@ def analyze_later(
     Raises:
       UserError: if the `preprocessing_fn` cannot be used, or TensorFlow cannot write to the folder.
     """
-    files.check_known_to_tensorflow(output_dir, "a transform graph that other machines write")
+    files.check_known_to_tensorflow(output_dir, _FOR_OTHERS)
     function, task = plan_graph(output_dir, view, options, further, first)
     # What the data set holds when the job runs: other shards than today's, perhaps.
-    spans = data_dirs | "ReadIndex" >> beam.Map(lambda folder: find_spans([folder], task))
+    spans = data_dirs | "ReadIndex" >> beam.Map(lambda folder: _find_spans([folder], task))
     with tft_beam.Context(temp_dir=scratch_dir):
         finished = spans | "AnalyzeImages" >> AnalyzeImages(task, function)
     return finished | "DeleteScratch" >> beam.Map(lambda _: files.delete_tree(scratch_dir))
@@ -136,29 +162,142 @@ def plan_graph(
       first: the classes that are numbered first, as `ingest.classes` has them.
 
     Raises:
-      UserError: if the function cannot be used.
+      UserError: if there is no such function, or a trace shows that it cannot be used.
     """
-    function, traced = _load_function(view, options, further, first)
-    wanted = find_wanted(traced, choose_inputs(options, further))
-    return function, GraphTask(
+    name = options.preprocessing_fn
+    function = load_named("transform.preprocessing_fn", name)
+    if not callable(function):
+        raise UserError(
+            f"transform.preprocessing_fn must name a function, but {name!r} is of type "
+            f"{type(function).__name__}; name the function."
+        )
+    columns = _choose_inputs(options, further)
+    traced = check_function(function, name, input_specs(view, columns))
+    return guard(function, name, first), GraphTask(
         output_dir=output_dir,
         view=view,
         options=options,
-        wanted=wanted,
-        function_version=source_version(options.preprocessing_fn),
-        is_named_by_label=is_named_by_label(traced),
+        wanted=find_wanted(traced, columns),
+        function_version=source_version(name),
+        is_named_by_label=reach_inputs(traced, contract.LABEL_OUTPUT) <= {contract.LABEL_INPUT},
         first=tuple(first),
     )
 
 
-def find_spans(examples_dirs: Sequence[str], task: GraphTask) -> list[Span]:
+def load_preprocessing_fn(
+    view: ViewOptions, options: TransformOptions, further: Sequence[Column] = ()
+) -> PreprocessingFn:
+    """The function of `plan_graph`, to be checked before any data is read."""
+    return plan_graph("", view, options, further)[0]
+
+
+@dataclasses.dataclass
+class AnalyzeImages(beam.PTransform):
+    """Runs a `preprocessing_fn`'s analyzers over the deterministic views of records.
+
+    Attributes:
+      preprocessing_fn: in tf.Transform's convention, over `contract`'s inputs.
+      spans: the data sets, if there is a cache: tf.Transform has to know them while the job is
+        described.
+      cache_dir: what analyzers found in earlier data sets, which are not read again; added to.
+    """
+
+    task: GraphTask
+    preprocessing_fn: PreprocessingFn
+    spans: Sequence[Span] = ()
+    cache_dir: str | None = None
+
+    def expand(self, spans: beam.PCollection) -> beam.PCollection:
+        """Takes one element, the data sets ([Span]); its result has one element, None."""
+        config = adapter_config(self.task.view, self.task.wanted)
+        if self.cache_dir is not None:
+            transform_fn = self._analyze_new(spans.pipeline, config)
+        else:
+            # Each shard is a task; pixels never cross a stage.
+            shards = spans | "Shards[All]" >> beam.FlatMap(_list_shards)
+            batches = shards | "All" >> _ReadBatches(self.task)
+            analyze = tft_beam.AnalyzeDataset(self.preprocessing_fn)
+            transform_fn = (batches, config) | "Analyze" >> analyze
+        saved_model, metadata = transform_fn
+        # `tft_beam.WriteTransformFn` would replace an earlier graph before anybody has seen the new
+        # one, and by moving files, which cannot be repeated.
+        scratch = files.join(tft_beam.Context.create_base_temp_dir(), "metadata")
+        schema = metadata | "WriteMetadata" >> tft_beam.WriteMetadata(
+            scratch, saved_model.pipeline, write_to_unique_subdirectory=True
+        )
+        as_one = beam.pvalue.AsSingleton
+        return (
+            saved_model
+            | "Settle" >> beam.Reshuffle()  # so that a failure repeats the last stage alone
+            | "Finish" >> beam.Map(finish_graph, as_one(schema), as_one(spans), self.task)
+        )
+
+    def _analyze_new(self, root: beam.Pipeline, config: object) -> tuple:
+        """Reads the spans that the cache does not cover; what it covers is merged in."""
+        cache_dir = self.cache_dir or ""
+        spans = {tft_beam.analyzer_cache.DatasetKey(span.key): span for span in self.spans}
+        for span in self.spans:  # A run that died has left a list of entries that are missing.
+            if not files.exists(_marker(cache_dir, span)):
+                files.delete_tree(files.join(cache_dir, span.key))
+        cache = root | "ReadCache" >> tft_beam.analyzer_cache.ReadAnalysisCacheFromFS(
+            cache_dir, list(spans)
+        )
+        specs = input_specs(self.task.view, self.task.wanted.columns)
+        uncovered = analysis_graph_builder.get_analysis_dataset_keys(
+            self.preprocessing_fn, specs, set(spans), cache, force_tf_compat_v1=False
+        )
+        data: dict = dict.fromkeys(spans)
+        for key in uncovered:
+            files.delete(_marker(cache_dir, spans[key]))  # Its entries are being written.
+            shards = root | f"Shards[{spans[key].key}]" >> beam.Create(list(spans[key].shards))
+            data[key] = shards | spans[key].key >> _ReadBatches(self.task)
+        analyze = tft_beam.AnalyzeDatasetWithCache(self.preprocessing_fn, pipeline=root)
+        transform_fn, found = (data, cache, config) | "Analyze" >> analyze
+        if found:
+            _ = found | "WriteCache" >> tft_beam.analyzer_cache.WriteAnalysisCacheToFS(
+                root, cache_dir
+            )
+        return transform_fn
+
+
+@dataclasses.dataclass
+class _ReadBatches(GivesSums):
+    task: GraphTask
+
+    def expand(self, shards: beam.PCollection) -> beam.PCollection:
+        """Takes paths of shards; returns RecordBatches of views."""
+        task = self.task
+        arguments = (task.view, task.options.batch_size, task.wanted, task.options.analyze_fraction)
+        return (
+            shards
+            | "SpreadShards" >> beam.Reshuffle()
+            | "ReadViews" >> beam.FlatMap(read_view_batches, *arguments)  # RecordBatch
+            | "Count" >> beam.Map(_count_batch)  # RecordBatch
+        )
+
+
+def _list_shards(spans: Sequence[Span]) -> list[str]:
+    return [shard for span in spans for shard in span.shards]
+
+
+def _count_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    count(done=batch.num_rows)
+    return batch
+
+
+def _marker(cache_dir: str, span: Span) -> str:
+    """The file that says that a span's entries in the cache are complete."""
+    return files.join(cache_dir, span.key, _MARKER)
+
+
+def _find_spans(examples_dirs: Sequence[str], task: GraphTask) -> list[Span]:
     """Reads what the data sets of a job hold that was described before.
 
     Raises:
       UserError: if they cannot be analysed together, or have other columns than the job has.
     """
     spans = read_spans(examples_dirs, task.view, task.options)
-    columns = choose_inputs(task.options, _find_further(spans, task.options))
+    columns = _choose_inputs(task.options, _find_further(spans, task.options))
     planned = task.wanted.columns
     if columns != planned:
         raise UserError(
@@ -174,17 +313,9 @@ def find_spans(examples_dirs: Sequence[str], task: GraphTask) -> list[Span]:
     return spans
 
 
-def _check_places(root: beam.Pipeline, output_dir: str, cache_dir: str | None) -> None:
-    """Makes sure of what Beam writes by itself, which knows fewer stores."""
-    if cache_dir is not None:
-        files.check_known_to_tensorflow(cache_dir, "the analysis's cache")
-    if not runs_here(root):
-        files.check_known_to_tensorflow(output_dir, "a transform graph that other machines write")
-
-
 def _find_further(spans: Sequence[Span], options: TransformOptions) -> tuple[Column, ...]:
     """The further columns; those that are read must be alike in all data sets."""
-    chosen = {span.examples_dir: choose_inputs(options, span.further) for span in spans}
+    chosen = {span.examples_dir: _choose_inputs(options, span.further) for span in spans}
     if len(set(chosen.values())) > 1:
         raise UserError(
             f"data sets that are analysed together must have transform.columns of the same types, "
@@ -198,44 +329,32 @@ def _find_first(spans: Sequence[Span]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for span in spans for name in span.given_classes))
 
 
-def choose_inputs(options: TransformOptions, further: Sequence[Column]) -> tuple[Column, ...]:
+def _choose_inputs(options: TransformOptions, further: Sequence[Column]) -> tuple[Column, ...]:
     """What a `preprocessing_fn` reads beside image and class: tags or values, chosen columns."""
     label = label_column(further)
     chosen = choose_columns("transform.columns", options.columns, further)
     return chosen if label is None else (*chosen, label)
 
 
-def load_preprocessing_fn(
-    view: ViewOptions, options: TransformOptions, further: Sequence[Column] = ()
-) -> PreprocessingFn:
-    """Loads the function and, if a trace shows a mistake, refuses it before any data is read.
+def find_function_error(error: BaseException, name: str) -> UserError | None:
+    """Finds, in what a runner reports, the error that the traced function met in the data.
+
+    Args:
+      error: what the runner raised.
+      name: the preprocessing_fn's dotted path, for the message.
 
     Returns:
-      The function to analyse, see `guard`.
-
-    Raises:
-      UserError: if there is no such function, or it cannot be used.
+      The error in words, or None if the function was not running.
     """
-    return _load_function(view, options, further)[0]
-
-
-def _load_function(
-    view: ViewOptions,
-    options: TransformOptions,
-    further: Sequence[Column],
-    first: Sequence[str] = (),
-) -> tuple[PreprocessingFn, Traced]:
-    """The function of `load_preprocessing_fn`, and its trace."""
-    name = options.preprocessing_fn
-    function = load_named("transform.preprocessing_fn", name)
-    if not callable(function):
-        raise UserError(
-            f"transform.preprocessing_fn must name a function, but {name!r} is of type "
-            f"{type(function).__name__}; name the function."
-        )
-    columns = choose_inputs(options, further)
-    traced = check_random(function, name, input_specs(view, columns))
-    check_outputs(traced, name)
-    check_dependencies(traced, name)
-    check_vocabulary(traced, name)
-    return guard(function, name, first), traced
+    found = next(filter(None, (_APPLYING.search(str(each)) for each in walk_causes(error))), None)
+    if found is None:
+        return None
+    # TensorFlow's sentence and the operation, without its notes on where that was defined.
+    message = found[1].strip()
+    short = message.splitlines()[-1].strip() if message else "no message"
+    if operation := _OPERATION.search(found[1]):
+        short = f"{operation[1].strip()} (operation {operation[2]})"
+    return UserError(
+        f"preprocessing_fn {name} fails on the data: {short}; it must take every image, label and "
+        "column of the data set."
+    )

@@ -3,7 +3,7 @@ import pytest
 
 from image_pipeline.components.models.names import BACKBONES, BUILT_IN, refuse_model
 from image_pipeline.components.models.options import TrainingOptions
-from image_pipeline.components.transform.names import OWN
+from image_pipeline.components.transform.options import OWN
 
 pytestmark = pytest.mark.unit
 

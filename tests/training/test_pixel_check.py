@@ -11,7 +11,7 @@ from image_pipeline.components.training.pixel_check import (
     notice_pixels,
 )
 from image_pipeline.components.transform import fixed
-from image_pipeline.components.transform import names as transform_names
+from image_pipeline.components.transform import options as transform_names
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs
 from tests.tiers import wide

@@ -8,8 +8,11 @@ import tensorflow_transform.beam as tft_beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
-from image_pipeline.components.transform.record_batches import adapter_config, make_record_batch
-from image_pipeline.components.transform.view_reader import ViewBatch
+from image_pipeline.components.transform.record_batches import (
+    ViewBatch,
+    adapter_config,
+    make_record_batch,
+)
 from image_pipeline.components.views.options import ViewOptions
 
 VIEW = ViewOptions(height_px=6, width_px=5)

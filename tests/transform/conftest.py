@@ -2,13 +2,13 @@
 
 import pytest
 
-from image_pipeline.components.transform import analysis
+from image_pipeline.components.transform import run
 
 
 @pytest.fixture
 def read_shards(tmp_path, monkeypatch):
     """Returns the shards that were analysed since it was asked last; Beam pickles what it runs."""
-    log, real = tmp_path / "read.log", analysis.read_view_batches
+    log, real = tmp_path / "read.log", run.read_view_batches
 
     def read_and_log(shard, *arguments):
         with open(log, "a") as file:
@@ -20,5 +20,5 @@ def read_shards(tmp_path, monkeypatch):
         log.unlink(missing_ok=True)
         return shards
 
-    monkeypatch.setattr(analysis, "read_view_batches", read_and_log)
+    monkeypatch.setattr(run, "read_view_batches", read_and_log)
     return take

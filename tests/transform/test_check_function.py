@@ -8,26 +8,29 @@ import tensorflow as tf
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
-from image_pipeline.components.transform import preprocessing
-from image_pipeline.components.transform.check_function import (
-    check_dependencies,
-    check_outputs,
-    reach_inputs,
-)
+from image_pipeline.components.transform import preprocessing, whitening
+from image_pipeline.components.transform.check_function import check_function
+from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.record_batches import input_specs
-from image_pipeline.components.transform.traced_function import guard, trace
+from image_pipeline.components.transform.run import load_preprocessing_fn
 from image_pipeline.components.views.options import ViewOptions
 from tests.transform import bad_functions
 
 pytestmark = pytest.mark.unit
 
-SPECS = input_specs(ViewOptions(height_px=4, width_px=4), parse.columns_of([record.HEIGHT]))
+VIEW = ViewOptions(height_px=4, width_px=4)
+SPECS = input_specs(VIEW, parse.columns_of([record.HEIGHT]))
 
 
 def check(function):
-    traced = trace(guard(getattr(bad_functions, function), "pkg.fn"), SPECS)
-    check_outputs(traced, "pkg.fn")
-    check_dependencies(traced, "pkg.fn")
+    if isinstance(function, str):
+        function = getattr(bad_functions, function)
+    return check_function(function, "pkg.fn", SPECS)
+
+
+def line_of(comment):
+    lines = pathlib.Path(bad_functions.__file__).read_text().splitlines()
+    return 1 + next(number for number, line in enumerate(lines) if line.endswith(f"# {comment}"))
 
 
 @pytest.mark.parametrize(
@@ -64,9 +67,8 @@ def test_a_mistake_is_named_with_its_way_out(function, message):
 
 
 def test_an_error_inside_the_function_has_its_name_and_line():
-    source = pathlib.Path(bad_functions.__file__).read_text().splitlines()
-    line = 1 + next(number for number, text in enumerate(source) if text.endswith("# fails"))
-    with pytest.raises(UserError, match=rf"pkg\.fn failed \(line {line}\): \w+Error: .*") as error:
+    message = rf"pkg\.fn failed \(line {line_of('fails')}\): \w+Error: .*"
+    with pytest.raises(UserError, match=message) as error:
         check("fails")
     assert isinstance(error.value.__cause__, Exception)
 
@@ -78,10 +80,100 @@ def test_a_full_disk_is_not_the_function_s_fault():
         raise tf.errors.ResourceExhaustedError(None, None, "/tmp/a; No space left on device")
 
     with pytest.raises(UserError, match="Cannot write /tmp/a: the disk is full"):
-        trace(guard(meet_full_disk, "pkg.fn"), SPECS)
+        check(meet_full_disk)
 
 
-def test_statistics_of_the_data_set_are_no_dependency():
-    traced = trace(guard(preprocessing.standardize, "pkg.fn"), SPECS)
-    assert reach_inputs(traced, traced.outputs["image"]) == {"image"}
-    assert reach_inputs(traced, traced.outputs["label"]) == {"label"}
+@pytest.mark.parametrize(
+    ("function", "named"),
+    [
+        ("numpy_random", "numpy.random.rand"),
+        ("python_random", "random.random"),
+        ("aliased_random", "random.uniform"),
+        ("imported_generator", "numpy.random.default_rng"),
+        ("module_generator", "random generator GENERATOR"),
+        ("clock", "time.time"),
+    ],
+)
+def test_pythons_and_numpys_randomness_is_named_with_its_line(function, named):
+    with pytest.raises(UserError) as error:
+        check(function)
+    assert str(error.value).startswith("preprocessing_fn pkg.fn uses ")
+    assert f"{named} (line {line_of(named)}): a preprocessing_fn is traced once" in str(error.value)
+    assert "make random views in feeding" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("function", "operation"),
+    [("tensorflow_random", "RandomUniform"), ("calls_python", "EagerPyFunc")],
+)
+def test_an_operation_is_named_with_its_line(function, operation):
+    with pytest.raises(UserError, match=rf"{operation} \(line {line_of(operation)}\)"):
+        check(function)
+
+
+@pytest.mark.parametrize("function", ["random_inside_a_branch", "random_flip"])
+def test_random_operations_are_found_inside_branches_and_helpers(function):
+    with pytest.raises(UserError, match=r"uses the operation Random\w+.*random or keeps state"):
+        check(function)
+
+
+def test_what_differs_between_traces_is_refused():
+    with pytest.raises(UserError, match="gives another constant each time it is traced"):
+        check("differs_every_time")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        bad_functions.fixed_projection,
+        bad_functions.local_name_random,
+        preprocessing.standardize,
+        preprocessing.subtract_mean,
+        whitening.whiten_zca,
+    ],
+)
+def test_what_is_no_randomness_passes(function):
+    assert set(check(function).outputs) == {"image", "label"}
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        ("no_vocabulary", r"pkg\.fn must number the labels by a vocabulary .*'label', .* got none"),
+        ("unnamed_vocabulary", r"vocab_filename='label', .* got \['vocab_compute_and_apply"),
+        ("misnamed_vocabulary", r"vocab_filename='label', .* got \['classes'\]"),
+        ("two_vocabularies", r"must have one vocabulary 'label', got 2"),
+        ("unused_vocabulary", r"makes the label output without the vocabulary 'label'"),
+        ("vocabulary_with_counts", r"plain list of names, .* store_frequency and file_format"),
+        ("compressed_vocabulary", r"plain list of names, .* store_frequency and file_format"),
+        ("other_vocabulary", r"by the vocabulary 'classes', but the trainer reads .* 'label'"),
+        ("vocabulary_with_buckets", r"by their hash \(num_oov_buckets\).*an unknown label is -1"),
+        ("unknown_is_a_class", r"not in the vocabulary the id 0; .*pass default_value=-1"),
+    ],
+)
+def test_a_wrong_vocabulary_is_refused(function, message):
+    with pytest.raises(UserError, match=message):
+        check(function)
+
+
+@pytest.mark.parametrize("function", ["renamed_labels", "two_steps", "numbered_in_a_branch"])
+def test_every_way_to_number_labels_by_a_vocabulary_is_taken(function):
+    check(function)
+
+
+def test_it_is_checked_before_data_are_read():
+    name = "tests.transform.bad_functions.vocabulary_with_buckets"
+    with pytest.raises(UserError, match="num_oov_buckets"):
+        load_preprocessing_fn(VIEW, TransformOptions(preprocessing_fn=name))
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("tests.transform.broken_module.fn", r"its module fails: NameError: .*undefined"),
+        ("tests.transform.bad_functions.GENERATOR", r"must name a function, .* of type Generator"),
+    ],
+)
+def test_what_cannot_be_loaded_is_the_users_error(path, message):
+    with pytest.raises(UserError, match=message):
+        load_preprocessing_fn(VIEW, TransformOptions(preprocessing_fn=path))

@@ -6,7 +6,7 @@ import types
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.transform import analysis
+from image_pipeline.components.transform import run
 from image_pipeline.components.transform.finish import check_classes
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
@@ -18,13 +18,13 @@ pytestmark = pytest.mark.beam
 
 
 def test_a_record_that_reading_drops_is_named(tmp_path, monkeypatch):
-    real = analysis.read_view_batches
+    real = run.read_view_batches
 
     def read_all_but_one(*arguments):
         for number, batch in enumerate(real(*arguments)):
             yield batch.slice(1) if number == 0 else batch
 
-    monkeypatch.setattr(analysis, "read_view_batches", read_all_but_one)
+    monkeypatch.setattr(run, "read_view_batches", read_all_but_one)
     manifest = ingest(write_folder(tmp_path / "images"), tmp_path / "data", shards=1)
     records = manifest.splits["train"].records
     message = f"Stage ReadViews lost records: {records} in, {records - 1} out"

@@ -3,6 +3,7 @@
 import itertools
 import shutil
 
+import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_transform as tft
@@ -10,17 +11,24 @@ import tensorflow_transform as tft
 from image_pipeline.components import contract, files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.transform.analysed_sets import read_spans
-from image_pipeline.components.transform.finish import finish_graph
+from image_pipeline.components.transform.finish import check_graph, finish_graph
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import plan_graph, run_analysis
+from image_pipeline.components.transform.statistics import name_statistic
 from image_pipeline.components.views.options import ViewOptions
 from tests.drawings import write_folder
+from tests.graphs import shared_graph_dir, write_graph
 from tests.ingest_runs import ingest
+from tests.transform import bad_functions
 from tests.transform.analyze import make_pipeline
 
 pytestmark = pytest.mark.beam
 
 VIEW = ViewOptions(height_px=8, width_px=8)
+VIEWS = {
+    "image": np.arange(192, dtype=np.uint8).reshape(1, 8, 8, 3),
+    "label": np.array([b"cat"], object),
+}
 LAST = (contract.ANALYSIS, "transform_fn/saved_model.pb")
 
 
@@ -31,6 +39,12 @@ def dims(inputs):
 def divides_by_zero_for_white(inputs):
     image = tf.cast(inputs["image"], tf.float32)
     return _scale(inputs, 255 - tf.reduce_mean(image, axis=[1, 2, 3], keepdims=True))
+
+
+def has_a_statistic_of_nothing(inputs):
+    nothing = tft.min(tf.cast(inputs["image"], tf.float32)) * 0.0
+    by = tf.constant(1.0) + 0 * tf.math.multiply_no_nan(name_statistic("share", nothing / 0.0), 0.0)
+    return _scale(inputs, by)
 
 
 def _scale(inputs, by):
@@ -103,3 +117,29 @@ def test_a_graph_is_whole_or_cannot_be_taken_for_one_wherever_its_writing_stops(
     monkeypatch.setattr(files.os, "replace", real)
     finish_graph(*parts, spans, task)
     assert _read_all(tmp_path / "graph") == made
+
+
+def test_a_statistic_that_is_not_finite_is_refused(data, tmp_path):
+    with pytest.raises(
+        UserError, match=r"the statistic share of .* must be finite, got nan; guard"
+    ):
+        _analyze(data, tmp_path, has_a_statistic_of_nothing)
+
+
+def test_a_good_graph_passes():
+    check_graph(shared_graph_dir(), VIEWS, "pkg.fn")
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        ("batch_mean", r"makes 'image' of an image depend on its neighbours"),
+        ("nan_on_black", r"got NaN or infinity in 'image' for a black image"),
+        ("two_rows_an_image", r"one row of 'image' for each image, got \[6, 8, 8, 3\] for 3"),
+        ("pairs_only", r"fails on a batch of 3: .*it must take batches of any size"),
+    ],
+)
+def test_a_bad_graph_is_refused(tmp_path, function, message):
+    folder = write_graph(tmp_path, preprocessing_fn=getattr(bad_functions, function))
+    with pytest.raises(UserError, match=message):
+        check_graph(folder, VIEWS, "pkg.fn")

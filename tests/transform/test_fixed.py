@@ -11,9 +11,8 @@ import tensorflow as tf
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.models.names import BACKBONES
 from image_pipeline.components.transform import fixed
-from image_pipeline.components.transform.names import FIXED, OWN, name_function
-from image_pipeline.components.transform.options import TransformOptions
-from image_pipeline.components.transform.pixels import NORMALIZATIONS
+from image_pipeline.components.transform.fixed import NORMALIZATIONS
+from image_pipeline.components.transform.options import FIXED, OWN, TransformOptions, name_function
 
 pytestmark = pytest.mark.unit
 

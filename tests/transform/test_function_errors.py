@@ -2,7 +2,7 @@
 
 import pytest
 
-from image_pipeline.components.transform.function_errors import find_function_error
+from image_pipeline.components.transform.run import find_function_error
 
 pytestmark = pytest.mark.unit
 

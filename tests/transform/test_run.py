@@ -25,7 +25,7 @@ from image_pipeline.components.transform.analysis_file import (
     find_unknown_classes,
 )
 from image_pipeline.components.transform.options import TransformOptions
-from image_pipeline.components.transform.record_sample import keep_records
+from image_pipeline.components.transform.record_batches import keep_records
 from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.views.options import ViewOptions
 from tests.drawings import write_folder
@@ -223,6 +223,23 @@ def test_a_further_span_is_all_that_is_read(examples, more_examples, tmp_path, r
     assert not read_shards() and again == whole
     names = tft.TFTransformOutput(str(tmp_path / "again")).vocabulary_by_name("label")
     assert [name.decode() for name in names] == [row["name"] for row in again["classes"]]
+
+
+@pytest.mark.wide
+def test_what_no_finished_run_has_marked_is_read_again(examples, tmp_path, read_shards):
+    cache = tmp_path / "cache"
+
+    def analyse():
+        given = (str(examples), str(tmp_path / "graph"), VIEW, TransformOptions(), make_pipeline)
+        return run_analysis(*given, str(cache)), len(read_shards())
+
+    whole, read = analyse()
+    assert read == 3 and analyse() == (whole, 0)
+    (marker,) = cache.glob("*/COMPLETE")
+    entry = next(path for path in marker.parent.rglob("*") if path.is_file() and path != marker)
+    entry.unlink()  # As a run that died leaves it: listed, and not there.
+    marker.unlink()
+    assert analyse() == (whole, 3) and marker.exists()
 
 
 def test_the_same_data_set_twice_is_the_users_error(examples, tmp_path):

@@ -8,13 +8,13 @@ import tensorflow as tf
 
 from image_pipeline.components import contract
 from image_pipeline.components.feeding.graph import TransformGraph
-from image_pipeline.components.transform import analysis, moments
+from image_pipeline.components.transform import moments, run
 from image_pipeline.components.transform.moments import channel_mean_and_std, mean_image
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.preprocessing import standardize
+from image_pipeline.components.transform.record_batches import Wanted
 from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.transform.statistics import name_statistic
-from image_pipeline.components.transform.view_reader import Wanted
 from image_pipeline.components.views.options import ViewOptions
 from tests.drawings import write_folder
 from tests.ingest_runs import ingest
@@ -112,12 +112,12 @@ def test_cached_sums_serve_a_function_that_has_further_analyzers(data, tmp_path,
 
 @pytest.mark.wide
 def test_pixels_are_not_read_where_their_sums_suffice(data, tmp_path, monkeypatch):
-    note, real = tmp_path / "wanted", analysis.read_view_batches
+    note, real = tmp_path / "wanted", run.read_view_batches
 
     def read_and_note(shard, view, batch_size, wanted, fraction):
         note.write_text(repr(wanted))  # Beam pickles what it runs.
         return real(shard, view, batch_size, wanted, fraction)
 
-    monkeypatch.setattr(analysis, "read_view_batches", read_and_note)
+    monkeypatch.setattr(run, "read_view_batches", read_and_note)
     _analyze(data / "1", tmp_path / "graph")
     assert note.read_text() == repr(Wanted(pixels=False, sums=True))

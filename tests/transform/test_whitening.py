@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.graph import TransformGraph
-from image_pipeline.components.transform.lint import check_random
+from image_pipeline.components.transform.check_function import check_function
 from image_pipeline.components.transform.record_batches import input_specs
 from image_pipeline.components.transform.statistics import read_statistics
 from image_pipeline.components.transform.whitening import (
@@ -73,4 +73,4 @@ def test_batches_and_order_change_no_bit():
 def test_large_images_are_refused_before_any_is_read():
     specs = input_specs(ViewOptions(height_px=64, width_px=64))
     with pytest.raises(UserError, match=r"at most 4,096 values, .* 64×64×3 has 12,288, .* 1\.2 GB"):
-        check_random(whiten_zca, "pkg.fn", specs)
+        check_function(whiten_zca, "pkg.fn", specs)

@@ -30,8 +30,11 @@ from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.components.tasks.signatures import PROBABILITIES, SERVE_IMAGES
 from image_pipeline.components.training import serving
 from image_pipeline.components.transform.labels import label_ids
-from image_pipeline.components.transform.record_batches import adapter_config, read_view_batches
-from image_pipeline.components.transform.view_reader import ALL_PIXELS
+from image_pipeline.components.transform.record_batches import (
+    ALL_PIXELS,
+    adapter_config,
+    read_view_batches,
+)
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs
 from tests.drawings import draw_smooth

@@ -1,4 +1,4 @@
-"""What the analysis reads for a `preprocessing_fn`."""
+"""What the trace of a `preprocessing_fn` tells of what it reads."""
 
 import pytest
 import tensorflow as tf
@@ -8,11 +8,15 @@ from image_pipeline.components import contract
 from image_pipeline.components.dataset import record
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.transform import fixed, preprocessing, statistics, whitening
-from image_pipeline.components.transform.analysed_inputs import find_wanted
 from image_pipeline.components.transform.labels import label_ids
 from image_pipeline.components.transform.moments import channel_mean_and_std
 from image_pipeline.components.transform.record_batches import input_specs
-from image_pipeline.components.transform.traced_function import guard, trace
+from image_pipeline.components.transform.traced_function import (
+    find_wanted,
+    guard,
+    reach_inputs,
+    trace,
+)
 from image_pipeline.components.views.options import ViewOptions
 
 pytestmark = pytest.mark.beam
@@ -72,3 +76,9 @@ def test_floats_are_read_themselves():
 
 def test_columns_are_kept():
     assert _wanted(fixed.caffe, columns=tuple(parse.columns_of([record.HEIGHT]))) == (False, False)
+
+
+def test_statistics_of_the_data_set_are_no_dependency():
+    traced = trace(guard(preprocessing.standardize, "pkg.fn"), input_specs(VIEW))
+    assert reach_inputs(traced, "image") == {"image"}
+    assert reach_inputs(traced, "label") == {"label"}
