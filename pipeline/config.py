@@ -16,8 +16,7 @@ from image_pipeline.components.messages import show
 from image_pipeline.components.models.names import Head, refuse_model
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.options import Options, explain_invalid, read_options
-from image_pipeline.components.tasks.options import EvaluationOptions
-from image_pipeline.components.tasks.refusals import check_training, refuse_pixels
+from image_pipeline.components.tasks.options import EvaluationOptions, check_training, refuse_pixels
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.kubeflow.options import KubeflowOptions

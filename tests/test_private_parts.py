@@ -83,17 +83,16 @@ NAMES = {
     ("components/models/compiling.py", "_keras_mask"): (
         "keras.src.backend.common.masking"  # which records a loss leaves out
     ),
-    ("components/training/averaging.py", "_trainable_variables"): (
+    ("components/training/early_stopping.py", "_trainable_variables"): (
         "keras.src.optimizers.base_optimizer"  # in the order of their averages
     ),
     # Keras's public attribute is the rate at the present step, not the schedule.
-    ("components/training/phases.py", "_learning_rate"): "keras.src.optimizers.base_optimizer",
+    ("components/training/recipe.py", "_learning_rate"): "keras.src.optimizers.base_optimizer",
     ("components/models/find_builder.py", "_flatten_layers"): "keras.src.layers.layer",
-    ("components/training/phases.py", "_flatten_layers"): "keras.src.layers.layer",
+    ("components/training/recipe.py", "_flatten_layers"): "keras.src.layers.layer",
     ("components/training/pixel_check.py", "_flatten_layers"): "keras.src.layers.layer",
     ("components/training/pixel_check.py", "_layers"): "keras.src.layers.layer",
     ("components/training/checkpoint.py", "_learning_rate"): "keras.src.optimizers.base_optimizer",
-    ("components/training/recipe_check.py", "_flatten_layers"): "keras.src.layers.layer",
     ("components/training/replicas.py", "_flatten_layers"): "keras.src.layers.layer",
     # Keras builds a model of the mean of the replicas' batches, which differ in size.
     ("components/training/replicas.py", "_maybe_symbolic_build"): (

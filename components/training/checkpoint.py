@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -27,7 +27,6 @@ from image_pipeline.components.order.batches import Position
 from image_pipeline.components.training.clocks import EpochClock
 from image_pipeline.components.training.history import read_history, write_history
 from image_pipeline.components.training.non_finite import are_finite
-from image_pipeline.components.training.phases import Phases
 from image_pipeline.components.training.steps_per_execution import StepsCallback
 from image_pipeline.components.trees import fetch_tree, write_tree
 
@@ -207,7 +206,8 @@ def resume(
       Where training resumes, and the callbacks that store checkpoints from there on.
 
     Raises:
-      UserError: if the checkpoint is from another training.
+      UserError: if the checkpoint is from another training, is past its end, or at a position that
+        no longer exists.
     """
     folder, latest, start = None, None, Position(training.seed)
     if training.checkpoint_dir is not None:
@@ -215,30 +215,33 @@ def resume(
         latest = find_latest(folder)
         start = restore_latest(model, folder, training.seed, state)
     if training.resume_from is not None and latest is None:
+        # A checkpoint of other options, which holds the learning rate of its run; ours is to stay.
         latest = training.resume_from
-        start = _restore_other(model, latest, training.seed, state)
-    _check_start(start, training.epochs, steps)
+        optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
+        if not optimizer.built:
+            optimizer.build(model.trainable_variables)
+        schedule = keras.optimizers.schedules.LearningRateSchedule
+        is_number = not isinstance(optimizer._learning_rate, schedule)
+        own_rate = float(optimizer.learning_rate) if is_number else None
+        start = restore(model, latest, training.seed, state)
+        if own_rate is not None:
+            optimizer.learning_rate = own_rate
+    if (start.epoch, start.step) > (training.epochs, 0):
+        raise UserError(
+            f"training.epochs must not be less than what has been trained, but is "
+            f"{training.epochs}, and the checkpoint is at step {start.step} of epoch {start.epoch} "
+            "(from 0); raise it, or set another training.checkpoint_dir to start over."
+        )
+    if start.step >= steps:
+        raise UserError(
+            f"the checkpoint is at step {start.step}, but an epoch has {steps}: the data has "
+            "changed; set another training.checkpoint_dir to start over."
+        )
     if latest is not None and (ended := read_history(latest, _WAY_OUT)):
         clock.go_on(ended)
     if folder is None:
         return start, []
     return start, [Checkpoints(folder, training.checkpoint_steps, start, steps, state, clock)]
-
-
-def _restore_other(
-    model: keras.Model, checkpoint: str, seed: int, state: tf.Module | None
-) -> Position:
-    """Restores the model from a checkpoint of other options; the learning rate is its own."""
-    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
-    if not optimizer.built:
-        optimizer.build(model.trainable_variables)
-    rate = optimizer._learning_rate
-    is_number = not isinstance(rate, keras.optimizers.schedules.LearningRateSchedule)
-    own_rate = float(optimizer.learning_rate) if is_number else None
-    start = restore(model, checkpoint, seed, state)
-    if own_rate is not None:
-        optimizer.learning_rate = own_rate  # The checkpoint has that of its run.
-    return start
 
 
 def name_run(fn_args: Any) -> str:
@@ -262,59 +265,19 @@ def name_run(fn_args: Any) -> str:
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _check_start(start: Position, epochs: int, steps_per_epoch: int) -> None:
-    """Raises UserError if the checkpoint is past the end, or its position no longer exists."""
-    if (start.epoch, start.step) > (epochs, 0):
-        raise UserError(
-            f"training.epochs must not be less than what has been trained, but is {epochs}, and "
-            f"the checkpoint is at step {start.step} of epoch {start.epoch} (from 0); raise "
-            "it, or set another training.checkpoint_dir to start over."
-        )
-    if start.step >= steps_per_epoch:
-        raise UserError(
-            f"the checkpoint is at step {start.step}, but an epoch has {steps_per_epoch}: the "
-            "data has changed; set another training.checkpoint_dir to start over."
-        )
-
-
-def fit_from(
-    start: Position,
-    model: keras.Model,
-    make_train_data: Callable[..., tf.data.Dataset],
-    epochs: int,
-    steps_per_epoch: int,
-    phases: Phases,
-    is_over: Callable[[], bool] = lambda: False,
-    **fit_arguments: Any,
-) -> None:
-    """Trains from a position on: the rest of an unfinished epoch, then whole epochs.
+def split_epochs(
+    start: Position, epochs: int, boundary: int | None
+) -> Iterator[tuple[int, int, int]]:
+    """The parts that are trained each in one go: the rest of an unfinished epoch, then whole ones.
 
     Args:
       start: the first batch.
-      model: compiled.
-      make_train_data: makes batches from `first_epoch`, `first_step` on, for `epochs` epochs.
       epochs: number of the epoch to stop before.
-      steps_per_epoch: batches of a whole epoch.
-      phases: what is done when an epoch begins another phase of training.
-      is_over: whether training has been ended early.
-      **fit_arguments: arguments of Keras's `fit`.
+      boundary: the first epoch of another phase, see `Phases`.
+
+    Yields:
+      The first epoch of each part, the first step of it, and the number of epochs.
     """
-    for first_epoch, first_step, count in _split(start, epochs, phases.boundary):
-        if is_over():
-            break
-        phases.enter(first_epoch, first_step)
-        model.fit(
-            # One data set for all epochs, so that it is traced once, not once per epoch.
-            make_train_data(first_epoch=first_epoch, first_step=first_step, epochs=count),
-            initial_epoch=first_epoch,
-            epochs=first_epoch + count,
-            steps_per_epoch=steps_per_epoch - first_step,
-            **fit_arguments,
-        )
-
-
-def _split(start: Position, epochs: int, boundary: int | None) -> Iterator[tuple[int, int, int]]:
-    """The parts that are trained each in one go: first epoch, first step of it, and epochs."""
     first = start.epoch
     if start.step and first < epochs:
         yield first, start.step, 1

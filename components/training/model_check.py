@@ -25,14 +25,14 @@ from image_pipeline.components.tasks.classification import CLASSIFICATION
 from image_pipeline.components.tasks.task import Task, is_tensor
 from image_pipeline.components.training.early_stopping import check_monitor
 from image_pipeline.components.training.non_finite import are_finite
-from image_pipeline.components.training.phases import Phases
-from image_pipeline.components.training.recipe_check import (
+from image_pipeline.components.training.recipe import (
+    Phases,
     check_heeded,
     compile_by_option,
     note_reads,
+    start_from,
     use_policy,
 )
-from image_pipeline.components.training.start import start_from
 from image_pipeline.components.views.options import ViewOptions
 
 _IMAGES = 4
@@ -101,6 +101,7 @@ def build_checked_model(
     keras.utils.set_random_seed(training.seed)
     check = _Check(name, view, num_classes, task)
     shape = (view.height_px, view.width_px, view.channels)
+    # The function is called with options that note which of them it reads.
     noted, read = note_reads(training)
     with use_policy(training.dtype_policy):
         model = check.call("failed", lambda: build(shape, num_classes, noted))
@@ -112,7 +113,8 @@ def build_checked_model(
         if training.compile is not None:
             read.clear()  # Whatever the model was compiled with is replaced.
             compile_by_option(model, training, noted, steps_per_epoch)
-    check.is_compiled(model)
+    if not model.compiled or model.optimizer is None:
+        check.refuse_model("is not compiled; call model.compile in it")
     check_heeded(model, training, read)
     if training.steps_per_execution is not None:
         model.steps_per_execution = training.steps_per_execution
@@ -120,13 +122,21 @@ def build_checked_model(
     check.outputs(outputs, counted)
     check.weights(model)
     Phases(model, training)  # which refuses a model that has no head, or nothing else
-    figures = check.loss(model, images, outputs, feeding.gives_shares)
-    if training.early_stopping_patience is not None and figures:
-        known = [*figures, *(f"val_{name}" for name in figures)]
-        check_monitor(training.early_stopping_monitor, known)
+    has_own_step = type(model).train_step is not keras.Model.train_step
+    if not has_own_step:  # It may do without loss and metrics.
+        labels, kind = task.make_labels(outputs, feeding.gives_shares)
+        what = f"has a loss or a metric that fails on {kind} as labels"
+        check.call(what, lambda: model.compute_loss(images, labels, outputs))
+        metrics = check.call(what, lambda: model.compute_metrics(images, labels, outputs))
+        model.reset_metrics()
+        if training.early_stopping_patience is not None and metrics:
+            known = [*metrics, *(f"val_{name}" for name in metrics)]
+            check_monitor(training.early_stopping_monitor, known)
     of_images = tf.TensorSpec([None, *shape], images.dtype)
     check.export_graph(model, of_images)
-    check.training_graph(model, of_images)
+    if not (model.run_eagerly or has_own_step):
+        traced = check.call(_NO_GRAPH, lambda: _trace(model, of_images, training=True))
+        check.find_values(traced.structured_outputs, ", when it is trained")
     return CheckedModel(model, check.gives_logits(model, outputs), task)
 
 
@@ -236,45 +246,28 @@ class _Check:
         if not isinstance(model, keras.Model):
             self._refuse(f"{self._given} {_name_kind(model)}, which is not a keras.Model")
 
-    def is_compiled(self, model: keras.Model) -> None:
-        if not model.compiled or model.optimizer is None:
-            self._refuse_model("is not compiled; call model.compile in it")
-
     def outputs(self, outputs: Any, counted: Counted) -> None:
-        values = self._find_values(outputs, "")
+        values = self.find_values(outputs)
         if not self._task.has_shape(outputs, _IMAGES, self._view):
             given = tf.nest.map_structure(lambda x: f"{x.dtype.name} {list(x.shape)}", outputs)
-            self._refuse_model(f"gives {given} for {_IMAGES} images")
+            self.refuse_model(f"gives {given} for {_IMAGES} images")
         count = values.shape[-1]
         too_many = counted != "not" and count > self._classes
         if too_many or (counted == "exactly" and count < self._classes):
-            self._refuse_model(
+            self.refuse_model(
                 f"gives {count} values per {self._task.each}, but there are {self._classes} "
                 "classes; give its last layer num_classes values"
             )
         if not all(np.isfinite(_as_floats(each)).all() for each in tf.nest.flatten(outputs)):
-            self._refuse_model(f"gives NaN or infinity{self._when}")
+            self.refuse_model(f"gives NaN or infinity{self._when}")
 
     def weights(self, model: keras.Model) -> None:
         """Checks that weights are finite: neither a checkpoint nor the export accepts others."""
         if not are_finite(model.weights):
-            self._refuse_model(
+            self.refuse_model(
                 "has NaN or infinity among its weights; make a mask of infinity in call, if it "
                 "needs one"
             )
-
-    def loss(
-        self, model: keras.Model, images: tf.Tensor, outputs: Any, gives_shares: bool
-    ) -> list[str]:
-        """Computes loss and metrics once, with labels as in training; gives their names."""
-        if type(model).train_step is not keras.Model.train_step:
-            return []  # It may do without both.
-        labels, kind = self._task.make_labels(outputs, gives_shares)
-        what = f"has a loss or a metric that fails on {kind} as labels"
-        self.call(what, lambda: model.compute_loss(images, labels, outputs))
-        figures = self.call(what, lambda: model.compute_metrics(images, labels, outputs))
-        model.reset_metrics()
-        return list(figures)
 
     def export_graph(self, model: keras.Model, images: tf.TensorSpec) -> None:
         """Traces the model as for export."""
@@ -282,21 +275,14 @@ class _Check:
         known = {id(variable.handle) for variable in served.graph.variables}
         captured = (each for each in served.captured_inputs if each.dtype == tf.resource)
         if any(id(each) not in known for each in captured):
-            self._refuse_model(
+            self.refuse_model(
                 "holds a table or another resource of TensorFlow's, which cannot be exported; keep "
                 "values in weights, or look them up in transform.preprocessing_fn"
             )
 
-    def training_graph(self, model: keras.Model, images: tf.TensorSpec) -> None:
-        """Traces the model as for training."""
-        if model.run_eagerly or type(model).train_step is not keras.Model.train_step:
-            return
-        trained = self.call(_NO_GRAPH, lambda: _trace(model, images, training=True))
-        self._find_values(trained.structured_outputs, ", when it is trained")
-
     def gives_logits(self, model: keras.Model, outputs: Any) -> bool:
         """Whether outputs are logits; refuses them if the loss reads probabilities."""
-        values = self._find_values(outputs, "")
+        values = self.find_values(outputs)
         rows = _as_floats(values).reshape(-1, values.shape[-1])
         close = _CLOSE if values.dtype == tf.float32 else _CLOSE_IN_HALF
         if self._task.are_final(rows, close):
@@ -304,7 +290,7 @@ class _Check:
         if _reads_probabilities(_find_loss(model)):
             # Of noise: the logits of zeros may be zeros, which say nothing of the others.
             row = next(row for row in rows[::-1] if not self._task.are_final(row[None], close))
-            self._refuse_model(
+            self.refuse_model(
                 f"gives outputs that are not probabilities (a row has values from {row.min():.3g} "
                 f"to {row.max():.3g}, and the sum {row.sum():.3g}), but has a loss that reads them "
                 f"as such; end it in a {self._task.activation}, or compile the loss with "
@@ -312,13 +298,13 @@ class _Check:
             )
         return True
 
-    def _find_values(self, outputs: Any, when: str) -> tf.Tensor:
+    def find_values(self, outputs: Any, when: str = "") -> tf.Tensor:
         if (values := self._task.find_values(outputs)) is None:
             given = _name_kind(outputs)
-            self._refuse_model(f"gives {given}, not {self._task.kind}{when}")
+            self.refuse_model(f"gives {given}, not {self._task.kind}{when}")
         return values
 
-    def _refuse_model(self, what: str) -> None:
+    def refuse_model(self, what: str) -> None:
         raise UserError(f"{self._model} {what}. {self._wanted}.")
 
     def _refuse(self, what: str, cause: BaseException | None = None) -> None:

@@ -86,31 +86,27 @@ class StopAtNonFinite(StepsCallback):
     def _describe(self, what: str, position: Position, count: int) -> str:
         last = position.step + count - 1
         steps = f"step {last}" if count == 1 else f"one of the steps {position.step} to {last}"
-        return (
-            f"training stopped: {what} at {steps} of epoch {position.epoch} "
-            f"(counted from 0). {self._tell_records(position, count)} Lower "
-            "training.learning_rate, clip gradients (an optimizer's clipnorm), or look at these "
-            "images; or a loss or metric of your own takes the logarithm of 0 or divides by it. "
-            f"{self._tell_checkpoint()}"
-        )
-
-    def _tell_checkpoint(self) -> str:
-        if (folder := self._find_checkpoint()) is None:
-            return "There is no checkpoint: training will start over."
-        return (
-            "With other options training starts over, unless you set "
-            f"training.resume_from={folder}, its last checkpoint."
-        )
-
-    def _tell_records(self, position: Position, count: int) -> str:
         try:
             names = self._name_records(position, count)
         except UserError as error:  # For example, the batch did not fit into memory a second time.
-            return f"Its records are unknown: {error}"
-        _LOG.error("Records of the batch whose loss was not finite: %s", ", ".join(names))
-        more = len(names) - _MOST_NAMED
-        rest = f" and {more:,} more, listed in the log" if more > 0 else ""
-        return f"Its records: {', '.join(names[:_MOST_NAMED])}{rest}."
+            records = f"Its records are unknown: {error}"
+        else:
+            _LOG.error("Records of the batch whose loss was not finite: %s", ", ".join(names))
+            more = len(names) - _MOST_NAMED
+            rest = f" and {more:,} more, listed in the log" if more > 0 else ""
+            records = f"Its records: {', '.join(names[:_MOST_NAMED])}{rest}."
+        checkpoint = "There is no checkpoint: training will start over."
+        if (folder := self._find_checkpoint()) is not None:
+            checkpoint = (
+                "With other options training starts over, unless you set "
+                f"training.resume_from={folder}, its last checkpoint."
+            )
+        return (
+            f"training stopped: {what} at {steps} of epoch {position.epoch} "
+            f"(counted from 0). {records} Lower training.learning_rate, clip gradients (an "
+            "optimizer's clipnorm), or look at these images; or a loss or metric of your own takes "
+            f"the logarithm of 0 or divides by it. {checkpoint}"
+        )
 
 
 def name_records(

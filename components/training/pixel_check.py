@@ -4,7 +4,6 @@ Weights that were trained with other pixels still give probabilities, only worse
 else would show it.
 """
 
-import itertools
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,8 +15,8 @@ import tensorflow as tf
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.models.names import BACKBONES, WANTED_PIXELS, Pixels
-from image_pipeline.components.transform.options import OWN
 from image_pipeline.components.transform.fixed import NORMALIZATIONS
+from image_pipeline.components.transform.options import OWN
 from image_pipeline.components.views.options import ViewOptions
 
 _IMAGES = 4
@@ -170,12 +169,6 @@ def _explain_change(images: np.ndarray, given: np.ndarray) -> str | None:
     return None
 
 
-def _take_centre(images: np.ndarray) -> np.ndarray:
-    """Half of the height and width, without what a network has padded images with."""
-    top, left = images.shape[1] // 4, images.shape[2] // 4
-    return images[:, top : images.shape[1] - top, left : images.shape[2] - left]
-
-
 def _spread(images: np.ndarray) -> float:
     return float(images.std(axis=(0, 1, 2)).mean())
 
@@ -201,7 +194,10 @@ def _see(model: keras.Model, images: np.ndarray) -> Iterator[tuple[keras.Layer, 
     for layer, given in seen:
         if not tf.is_tensor(given) or tf.is_symbolic_tensor(given) or len(given.shape) != 4:
             return
-        yield layer, _take_centre(tf.cast(given, tf.float32).numpy())
+        # Half of the height and width, without what a network has padded images with.
+        top, left = given.shape[1] // 4, given.shape[2] // 4
+        centre = given[:, top : given.shape[1] - top, left : given.shape[2] - left]
+        yield layer, tf.cast(centre, tf.float32).numpy()
         if not hasattr(layer, "value_range") and not _scales(layer):
             return
 
@@ -249,31 +245,22 @@ def _explain_scaling(layer: keras.Layer, images: np.ndarray) -> str | None:
 
 def _find_backbones(model: keras.Model) -> Iterator[tuple[str, Pixels]]:
     """A network of `keras.applications` that has been trained and gets the graph's pixels as is."""
-    if name := _name_backbone(model.name):
-        if _was_trained(model):
+    # As Keras called it: "inception_v3", "mobilenetv2_1.00_224".
+    words = {re.sub("[-_]", "", model.name.lower()), model.name.lower().partition("_")[0]}
+    name = next((each for each in BACKBONES if each.lower() in words), None)
+    if name is not None:
+        # Trained, its biases and moving means are others than 0, as they are made.
+        learned = (each for each in model.weights if each.path.endswith(("bias", "moving_mean")))
+        if any(np.any(each.numpy()) for each in learned):
             yield name, BACKBONES[name]
         return
-    own = getattr(model, "operations", None) or model.layers
-    first = next(itertools.dropwhile(_changes_no_pixel, own), None)
-    if isinstance(first, keras.Model):
-        yield from _find_backbones(first)
-
-
-def _changes_no_pixel(layer: Any) -> bool:
-    """Whether it is the input, or moves pixels at random, as Keras's layers of that name do."""
-    return isinstance(layer, keras.layers.InputLayer) or type(layer).__name__.startswith("Random")
-
-
-def _name_backbone(name: str) -> str | None:
-    """Which of `BACKBONES` Keras called so: "inception_v3", "mobilenetv2_1.00_224"."""
-    words = {re.sub("[-_]", "", name.lower()), name.lower().partition("_")[0]}
-    return next((each for each in BACKBONES if each.lower() in words), None)
-
-
-def _was_trained(model: keras.Model) -> bool:
-    """Whether its biases and moving means are others than 0, as they are made."""
-    zeros = ("bias", "moving_mean")
-    return any(np.any(each.numpy()) for each in model.weights if each.path.endswith(zeros))
+    for layer in getattr(model, "operations", None) or model.layers:
+        # Keras's layers of that name move pixels at random, and change none.
+        if isinstance(layer, keras.layers.InputLayer) or type(layer).__name__.startswith("Random"):
+            continue
+        if isinstance(layer, keras.Model):
+            yield from _find_backbones(layer)
+        return
 
 
 def _draw_images(view: ViewOptions) -> tf.Tensor:

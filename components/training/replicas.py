@@ -44,46 +44,27 @@ def spread(
     Args:
       checked: what `build_checked_model` gave; the other arguments are those that it got.
 
+    Returns:
+      The same; or the model built once more, with a replica on each device and the same weights,
+      to be trained as docs/strategies.md says.
+
     Raises:
-      UserError: if the strategy cannot be had, or the model not be trained by it.
+      UserError: if the strategy cannot be had, or the model's loss or optimizer does not allow it.
     """
     if (strategy := open_strategy(training)) is None:
         return checked
-    mixes = feeding.gives_shares
-    return mirror(checked, strategy, training, view, num_classes, mixes, steps_per_epoch)
-
-
-def mirror(
-    checked: CheckedModel,
-    strategy: tf.distribute.Strategy,
-    training: TrainingOptions,
-    view: ViewOptions,
-    num_classes: int,
-    gives_shares: bool,
-    steps_per_epoch: int = 1,
-) -> CheckedModel:
-    """Builds a checked model once more, with a replica on each device and the same weights.
-
-    Args:
-      checked: the model, built without a strategy.
-      strategy: has the devices.
-      training: what it was built with.
-      view: the model's input size.
-      num_classes: how many classes there are.
-      gives_shares: whether labels are shares of classes.
-      steps_per_epoch: batches of an epoch, for `training.compile`.
-
-    Returns:
-      The same, of a model that is trained as docs/strategies.md says.
-
-    Raises:
-      UserError: if its loss, or its optimizer, does not allow it.
-    """
-    _check_optimizer(checked.model.optimizer)
+    inner = getattr(checked.model.optimizer, "inner_optimizer", checked.model.optimizer)
+    if inner.gradient_accumulation_steps:
+        raise UserError(
+            "gradient_accumulation_steps cannot be combined with training.strategy=mirrored or "
+            "multi_worker: Keras cannot decide on a device whether all others take part in a step; "
+            "raise feeding.batch_size instead, which several devices have the memory for, or set "
+            "training.strategy=none."
+        )
     shape = (view.height_px, view.width_px, view.channels)
     images = tf.zeros([_IMAGES, *shape])
     outputs = checked.model(images, training=False)
-    labels, _ = checked.task.make_labels(outputs, gives_shares)
+    labels, _ = checked.task.make_labels(outputs, feeding.gives_shares)
     with strategy.scope():
         model = rebuild(shape, training, num_classes, checked.task, steps_per_epoch)
         model._symbolic_build(data_batch=(images, labels))
@@ -140,17 +121,6 @@ def copy_back(mirrored: keras.Model, model: keras.Model) -> None:
     model.set_weights(mirrored.get_weights())
 
 
-def _check_optimizer(optimizer: keras.Optimizer) -> None:
-    inner = getattr(optimizer, "inner_optimizer", optimizer)
-    if inner.gradient_accumulation_steps:
-        raise UserError(
-            "gradient_accumulation_steps cannot be combined with training.strategy=mirrored or "
-            "multi_worker: Keras cannot decide on a device whether all others take part in a step; "
-            "raise feeding.batch_size instead, which several devices have the memory for, or set "
-            "training.strategy=none."
-        )
-
-
 def _check_loss(
     alone: keras.Model, mirrored: keras.Model, name: str, images: tf.Tensor, labels: Any
 ) -> None:
@@ -196,7 +166,11 @@ def _share_loss(model: keras.Model, task: Task) -> None:
         loss = compute_loss(x, y, *others, **named)
         if (replica := tf.distribute.get_replica_context()) is None:
             return loss
-        count = _count_asked(y, task)
+        # Of how many values the loss of this replica is the mean.
+        if task is SEGMENTATION:
+            count = tf.reduce_sum(tf.cast(y != record.IGNORED, tf.float32))
+        else:
+            count = tf.cast(tf.shape(tf.nest.flatten(y)[0])[0], tf.float32)
         total = replica.all_reduce(tf.distribute.ReduceOp.SUM, count)
         # Keras has divided it by the number of replicas, as if all had the same share.
         share = tf.math.divide_no_nan(count, total) * replica.num_replicas_in_sync
@@ -217,13 +191,6 @@ def _share_loss(model: keras.Model, task: Task) -> None:
         return track(loss, sample_weight=total / replica.num_replicas_in_sync)
 
     tracker.update_state = track_shared
-
-
-def _count_asked(labels: Any, task: Task) -> tf.Tensor:
-    """Of how many values a replica's loss is the mean: float32 scalar."""
-    if task is SEGMENTATION:
-        return tf.reduce_sum(tf.cast(labels != record.IGNORED, tf.float32))
-    return tf.cast(tf.shape(tf.nest.flatten(labels)[0])[0], tf.float32)
 
 
 def _add_gradients_first(optimizer: keras.Optimizer) -> None:

@@ -223,32 +223,27 @@ class ServedModel(tf.Module):
 
     def serve_examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
         """Answers for records: string [batch] → the task's outputs."""
-        views_of_records = self._map_views(self._decode_example, examples)
-        return self._task.answer_records(self.predict_views(views_of_records))
+        return self._task.answer_records(self.predict_views(self._view_records(examples)))
 
     def embed_examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
         """What the last layer sees of records: string [batch] → float32 [batch, any]."""
-        images = self._map_views(self._decode_example, examples)
-        seen = self._embed(self.transform.transform_images(images))
+        seen = self._embed(self.transform.transform_images(self._view_records(examples)))
         return {EMBEDDING: tf.cast(seen, tf.float32)}
 
     def transform_features(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
         """Reads the truth of records: string [batch] → the task's outputs."""
         return self._task.read_truth(examples, self.transform, self._view)
 
-    def _decode_example(self, serialized: tf.Tensor) -> tf.Tensor:
-        """Decodes one record's image: `view.dtype` [height, width, channels]."""
-        features = parse.parse_record(serialized, parse.IMAGE_COLUMNS)
-        return parse.decode_record(features, self._view)
-
-    def _map_views(self, decode: Callable[[tf.Tensor], tf.Tensor], strings: tf.Tensor) -> tf.Tensor:
-        """Takes each string's deterministic view: `view.dtype` [batch, height, width, channels]."""
+    def _view_records(self, examples: tf.Tensor) -> tf.Tensor:
+        """The deterministic view of each record: `view.dtype` [batch, height, width, channels]."""
         take_view = views.trace_eval_view(self._view)
-        return tf.map_fn(
-            lambda string: take_view(decode(string)),
-            strings,
-            fn_output_signature=tf.TensorSpec(self._size(), self._view.dtype),
-        )
+
+        def view_record(serialized: tf.Tensor) -> tf.Tensor:
+            features = parse.parse_record(serialized, parse.IMAGE_COLUMNS)
+            return take_view(parse.decode_record(features, self._view))
+
+        spec = tf.TensorSpec(self._size(), self._view.dtype)
+        return tf.map_fn(view_record, examples, fn_output_signature=spec)
 
     def predict(self, images: tf.Tensor) -> Any:
         """The network's final outputs for views of images, float32."""
@@ -317,28 +312,22 @@ def _write_warm_up(model_dir: str, view: ViewOptions) -> None:
       model_dir: the SavedModel's folder.
       view: the model's input.
     """
-    shape = (view.height_px, view.width_px, view.channels)
-    pixels = np.full(shape, 128, view.dtype)
-    requests = [
-        _make_log(SERVE_IMAGES, IMAGE_BYTES, np.array([_encode(pixels)], object)),
-        _make_log(SERVE_PIXELS, PIXELS, pixels[np.newaxis]),
-    ]
-    content = b"".join(frame(request.SerializeToString()) for request in requests)
-    files.write_file(files.join(model_dir, *WARM_UP_FILE), content)
-
-
-def _make_log(signature: str, name: str, value: np.ndarray) -> prediction_log_pb2.PredictionLog:
-    log = prediction_log_pb2.PredictionLog()
-    request = log.predict_log.request
-    request.model_spec.signature_name = signature
-    request.inputs[name].CopyFrom(tf.make_tensor_proto(value))
-    return log
-
-
-def _encode(pixels: np.ndarray) -> bytes:
-    """A file as callers send it: a JPEG; of other values than 8-bit gray or RGB an `.npy` file."""
+    pixels = np.full((view.height_px, view.width_px, view.channels), 128, view.dtype)
+    # As callers send it: a JPEG; of other values than 8-bit gray or RGB an `.npy` file.
     if pixels.dtype == np.uint8 and pixels.shape[-1] in (1, 3):
-        return cv2.imencode(".jpg", pixels)[1].tobytes()
-    file = io.BytesIO()
-    np.save(file, pixels)
-    return file.getvalue()
+        encoded = cv2.imencode(".jpg", pixels)[1].tobytes()
+    else:
+        file = io.BytesIO()
+        np.save(file, pixels)
+        encoded = file.getvalue()
+    content = b""
+    for signature, name, value in (
+        (SERVE_IMAGES, IMAGE_BYTES, np.array([encoded], object)),
+        (SERVE_PIXELS, PIXELS, pixels[np.newaxis]),
+    ):
+        log = prediction_log_pb2.PredictionLog()
+        request = log.predict_log.request
+        request.model_spec.signature_name = signature
+        request.inputs[name].CopyFrom(tf.make_tensor_proto(value))
+        content += frame(log.SerializeToString())
+    files.write_file(files.join(model_dir, *WARM_UP_FILE), content)

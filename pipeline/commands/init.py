@@ -286,7 +286,7 @@ def _measure_by(kind: str, classes: int) -> Callable[[str, int, int, int], float
     def measure(*network: Any) -> float:
         say("Some steps of training are measured …", err=True)
         with quiet_libraries("init"):
-            from image_pipeline.components.training.step_time import measure_step
+            from image_pipeline.components.training.profile import measure_step
 
             return measure_step(kind, classes, *network)
 

@@ -8,8 +8,7 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.choose_task import TASKS, choose_task, find_task
-from image_pipeline.components.tasks.options import EvaluationOptions
-from image_pipeline.components.tasks.refusals import check_training
+from image_pipeline.components.tasks.options import EvaluationOptions, check_training
 from tests import graphs
 
 pytestmark = pytest.mark.unit

@@ -12,7 +12,7 @@ from image_pipeline.components.models.find_builder import find_builder
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.choose_task import TASK_OF, TASKS
 from image_pipeline.components.training.model_check import build_checked_model
-from image_pipeline.components.training.phases import Phases
+from image_pipeline.components.training.recipe import Phases
 from image_pipeline.components.views.options import ViewOptions
 
 pytestmark = pytest.mark.unit

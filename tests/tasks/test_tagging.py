@@ -13,7 +13,7 @@ from image_pipeline.components.models.model import binary_cross_entropy
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.signatures import CLASSES, PROBABILITIES, TAGS
 from image_pipeline.components.tasks.tagging import TAGGING
-from image_pipeline.components.training.class_weights import check_tag_loss, weigh_records
+from image_pipeline.components.training.unknown import check_tag_loss, weigh_records
 
 pytestmark = pytest.mark.unit
 

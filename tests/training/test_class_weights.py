@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.training import model_check, trainer
-from image_pipeline.components.training.class_weights import read_class_weights, weigh_records
+from image_pipeline.components.training.unknown import read_class_weights, weigh_records
 from image_pipeline.components.transform.preprocessing import standardize
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs, shards

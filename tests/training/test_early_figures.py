@@ -9,9 +9,8 @@ import tensorflow as tf
 
 from image_pipeline.components import progress
 from image_pipeline.components.order.batches import Position
-from image_pipeline.components.training.averaging import plan_averaging
-from image_pipeline.components.training.clocks import EpochClock
-from image_pipeline.components.training.early_figures import EarlyFigures
+from image_pipeline.components.training.clocks import EarlyFigures, EpochClock
+from image_pipeline.components.training.early_stopping import plan_averaging
 
 pytestmark = [pytest.mark.unit, pytest.mark.e2e]
 

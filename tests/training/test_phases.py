@@ -15,7 +15,7 @@ from image_pipeline.components.models.compiling import compile_model
 from image_pipeline.components.models.model import cross_entropy
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.training import checkpoint, trainer
-from image_pipeline.components.training.phases import Phases, _set_rate
+from image_pipeline.components.training.recipe import Phases, _set_rate
 from tests.tiers import wide
 from tests.training.models import build_linear_model
 from tests.training.test_resume import Interrupt, _interrupt_at
@@ -65,10 +65,12 @@ def _train(folder, weights, monkeypatch, **training):
             seen[epoch] = self.model.get_weights()
             rates[epoch] = float(self.model.optimizer.learning_rate)
 
-    def fit_from(*args, callbacks, **more):
-        return checkpoint.fit_from(*args, callbacks=[Watch(), *callbacks], **more)
+    real = keras.Model.fit
 
-    monkeypatch.setattr(trainer, "fit_from", fit_from)
+    def fit(model, *args, callbacks, **more):
+        return real(model, *args, callbacks=[Watch(), *callbacks], **more)
+
+    monkeypatch.setattr(keras.Model, "fit", fit)
     monkeypatch.setattr(trainer, "export_model", lambda model, *_: exported.append(model))
     options = {
         "model": "tests.training.test_phases.build",
@@ -289,6 +291,6 @@ def test_a_model_without_a_body_or_a_known_head_is_refused():
 )
 def test_a_phase_begins_with_a_fit_of_its_own(first_step, parts):
     start = checkpoint.Position(0, 1, first_step)
-    assert list(checkpoint._split(start, 4, 2)) == parts
+    assert list(checkpoint.split_epochs(start, 4, 2)) == parts
     whole = [(1, 0, 3)] if not first_step else [(1, 5, 1), (2, 0, 2)]
-    assert list(checkpoint._split(start, 4, None)) == whole
+    assert list(checkpoint.split_epochs(start, 4, None)) == whole

@@ -7,7 +7,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.training.model_check import build_checked_model
-from image_pipeline.components.training.recipe_check import note_reads
+from image_pipeline.components.training.recipe import note_reads
 from image_pipeline.components.views.options import ViewOptions
 
 pytestmark = pytest.mark.unit

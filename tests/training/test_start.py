@@ -7,7 +7,7 @@ import pytest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.training import checkpoint, trainer
-from image_pipeline.components.training.start import (
+from image_pipeline.components.training.recipe import (
     choose_start,
     name_start,
     read_classes,
@@ -50,7 +50,7 @@ def test_a_pushed_model_is_taken_over_class_by_class(pushed):
 def test_the_trainer_starts_from_it_if_asked_to(pushed, tmp_path, monkeypatch):
     monkeypatch.setattr(trainer, "export_model", lambda *_: None)
     first = []
-    monkeypatch.setattr(trainer, "_fit", lambda run, checked, _: first.append(checked.model))
+    monkeypatch.setattr(keras.Model, "fit", lambda model, *_, **__: first.append(model))
     for warm_start, base_model in (
         *(("none", None), ("latest_blessed", pushed.serving_model_dir)),
         ("none", pushed.serving_model_dir),

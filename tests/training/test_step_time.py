@@ -1,7 +1,7 @@
 import keras
 import pytest
 
-from image_pipeline.components.training.step_time import measure_step
+from image_pipeline.components.training.profile import measure_step
 
 pytestmark = [pytest.mark.unit, pytest.mark.e2e]
 
