@@ -65,6 +65,11 @@ class RunFolder:
         return files.join(self.path, "run.log")
 
     @property
+    def examination_path(self) -> str:
+        """What `image-pipeline doctor` found last."""
+        return files.join(self.path, "doctor.json")
+
+    @property
     def summary_path(self) -> str:
         """The summary of a whole run, as JSON."""
         return files.join(self.path, "summary.json")

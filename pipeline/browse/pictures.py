@@ -54,6 +54,10 @@ class Content(NamedTuple):
         return f"data:{self.kind};base64,{base64.b64encode(self.data).decode()}"
 
 
+class Report(Content):
+    """A report's page, which carries its own policy of what a browser may load and run."""
+
+
 class NoPicture(Exception):
     """Why a picture cannot be shown."""
 

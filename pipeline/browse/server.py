@@ -27,7 +27,7 @@ from werkzeug.routing import Map, Rule
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 from werkzeug.wrappers import Request, Response
 
-from image_pipeline.browse.pictures import Content, NoPicture
+from image_pipeline.browse.pictures import Content, NoPicture, Report
 from image_pipeline.browse.session import Session
 from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.messages import describe_error, show
@@ -41,10 +41,10 @@ _NAMES = (HOST, "localhost")
 _COMES_WITHIN_S = 120.0
 # Browsers open 6 to 8 connections to one address.
 _MOST_CONNECTIONS = 64
+_FRAMES = "frame-ancestors 'none'"
 _SAFETY = {
     "Content-Security-Policy": "default-src 'none'; img-src 'self' data:; style-src 'self'; "
-    "script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'",
+    f"script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; {_FRAMES}",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
@@ -62,6 +62,7 @@ _URLS = Map(
                 "/": "page",
                 f"/<any{tuple(_ASSETS)}:name>": "asset",
                 "/search": "search",
+                "/report": "report",
                 "/record/<int:number>": "describe",
                 "/record/<int:number>/views": "list_views",
                 "/record/<int:number>/<any(original, stored, thumbnail):name>.picture": "draw",
@@ -107,7 +108,8 @@ class App:
         found = found if status == 200 else {"error": found}
         if not isinstance(found, Content):
             found = Content("application/json", json.dumps(found).encode())
-        response = Response(found.data, status, _SAFETY, content_type=found.kind)
+        policy = {"Content-Security-Policy": _FRAMES} if isinstance(found, Report) else {}
+        response = Response(found.data, status, _SAFETY | policy, content_type=found.kind)
         return response(environ, start_response)
 
     def _find(self, request: Request) -> Any:

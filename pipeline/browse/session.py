@@ -15,6 +15,7 @@ from image_pipeline.browse.pictures import (
     Content,
     NoPicture,
     Originals,
+    Report,
     decode_stored,
     make_png,
     make_thumbnail,
@@ -134,6 +135,13 @@ class Session:
             steps=self.views and describe_steps(self.views.feeding.steps),
         )
         return Content("text/html; charset=utf-8", html.encode())
+
+    def report(self) -> Report:
+        """The page of `image-pipeline report`, made anew."""
+        from image_pipeline.report.page import make_report
+
+        _, page = make_report(self.title)
+        return Report("text/html; charset=utf-8", page)
 
     def search(self, asked: dict[str, str]) -> dict[str, Any]:
         """A page of what a link asks for.

@@ -51,8 +51,8 @@ def doctor(
     OUT is the output folder of a run, whose options are used (--config replaces them, --set
     changes them), or a folder that ingest wrote. It measures reading, decoding, cropping, random
     steps and the transform graph on the records of the train split, the model's step, both
-    together, and several short steps in one call. Estimates are marked as such; nothing in the
-    run's folder is changed.
+    together, and several short steps in one call. Estimates are marked as such. A run's folder
+    keeps what was found as doctor.json, which the report shows; nothing else in it is changed.
     """
     from image_pipeline.named_folder import find_source, list_split
     from image_pipeline.run_config import read_config
@@ -64,6 +64,7 @@ def doctor(
         from rich.console import Console
 
         from image_pipeline.doctor.examine import examine
+        from image_pipeline.doctor.verdict import write_examination
 
         found = examine(
             config,
@@ -75,5 +76,10 @@ def doctor(
             profile_dir=profile_dir,
             console=Console(quiet=True) if as_json else console,
         )
+        if source.run is not None:
+            try:
+                write_examination(source.run.examination_path, found)
+            except OSError as error:
+                console.print(f"Not kept for the report: {error.strerror}.")
     if as_json:
         click.echo(to_json(found))

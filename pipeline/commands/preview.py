@@ -52,12 +52,10 @@ def preview(
     """
     if not output_path.endswith(_ENDINGS):
         raise click.UsageError(f"--output must end in .png or .html, got {output_path!r}.")
-    import yaml
-
     from image_pipeline.components.errors import UserError
     from image_pipeline.named_folder import find_source, list_split
     from image_pipeline.run_config import read_config
-    from image_pipeline.show.random_steps import describe_steps
+    from image_pipeline.show.html import write_output
 
     source = find_source(folder)
     config = read_config(source, config_path, overrides)
@@ -65,15 +63,18 @@ def preview(
     if not os.path.isdir(os.path.dirname(output_path) or "."):  # Said before the work.
         raise UserError(f"--output must be in a folder that exists, got {output_path!r}; make it.")
     seed = config.training.seed if seed is None else seed
-    title = f"{source.data_dir}, split {split}, seed {seed}"
-    steps = describe_steps(config.feeding.steps)
-    options = config.model_dump(mode="json", include={"view", "feeding"})
     with quiet_libraries("preview"):
         from image_pipeline.preview.plots import save_sheet
-        from image_pipeline.preview.samples import read_views
+        from image_pipeline.report.page import GROUPS, render_page
+        from image_pipeline.report.views import draw_views
 
-        views = read_views(
-            [pattern], config.view, config.feeding, source.graph_dir, records, epochs, seed
-        )
-        save_sheet(output_path, views, [title, *steps], yaml.safe_dump(options, sort_keys=False))
-    say("\n".join([*steps, output_path]))
+        made_with = {"records": records, "epochs": epochs, "seed": seed}
+        section, views = draw_views(pattern, config, source.graph_dir, split=split, **made_with)
+        if output_path.endswith(".html"):
+            page = {"Views": GROUPS["Views"]}
+            title = f"What training sees of {source.data_dir}"
+            write_output(output_path, render_page(title, page, {"absent": {}, "views": section}))
+        else:
+            title = f"{source.data_dir}, split {split}, seed {seed}"
+            save_sheet(output_path, views, [title, *section.steps])
+    say("\n".join([*section.steps, output_path]))

@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import os
-from typing import Any
 
 from rich.console import Console
 
@@ -30,7 +29,7 @@ from image_pipeline.doctor.input import (
 )
 from image_pipeline.doctor.show import print_examination, word_verdict
 from image_pipeline.doctor.step import ModelStep, measure_calls, measure_together, wait_instead
-from image_pipeline.doctor.verdict import advise, judge
+from image_pipeline.doctor.verdict import Examination, advise, judge
 from image_pipeline.show.rows import print_profile, print_rows
 
 
@@ -44,8 +43,8 @@ def examine(
     profile_steps: int | None,
     profile_dir: str,
     console: Console,
-) -> dict[str, Any]:
-    """Measures what limits training, prints it, and returns it for `to_json`.
+) -> Examination:
+    """Measures what limits training, and prints it.
 
     Args:
       config: the run's options.
@@ -131,8 +130,8 @@ def examine(
         verdict = judge(figures)
         changes = advise(figures, verdict.limit, subject.feeding)
         line = word_verdict(figures, verdict, changes)
-        found = {"line": line, "verdict": verdict, "changes": changes, **vars(figures)}
-        print_examination(figures, verdict, changes, console)
+        found = Examination(line=line, verdict=verdict, changes=changes, **vars(figures))
+        print_examination(found, console)
 
         if profile_steps is not None:
             report("the profile")
@@ -141,6 +140,7 @@ def examine(
             with record_trace(profile_dir):
                 for images, labels in itertools.islice(batches, profile_steps):
                     step(images, labels)
-            found["profile"] = dataclasses.asdict(describe_trace(profile_dir, profile_steps))
-            print_profile(found["profile"], console)
+            profile = dataclasses.asdict(describe_trace(profile_dir, profile_steps))
+            print_profile(profile, console)
+            found = dataclasses.replace(found, profile=profile)
     return found

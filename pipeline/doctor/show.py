@@ -1,4 +1,4 @@
-"""Prints what the doctor found."""
+"""What the doctor found, in words, and how it is printed."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from image_pipeline.doctor.figures import Figures, Rate, StageRate
-from image_pipeline.doctor.verdict import LEAST_WAIT, STEP, Change, Verdict
+from image_pipeline.doctor.verdict import LEAST_WAIT, STEP, Change, Examination, Verdict
 from image_pipeline.show.rows import print_rows
 from image_pipeline.show.words import format_count
 
@@ -21,37 +21,38 @@ _LIMITS = {
 }
 
 
-def print_examination(
-    figures: Figures, verdict: Verdict, changes: Sequence[Change], console: Console
-) -> None:
-    """Prints the measured stages, when they would differ, the verdict, and what memory holds."""
+def list_stages(figures: Figures) -> list[tuple[str, Rate]]:
+    """What was timed, in its order, with its name: each stage together with all before it."""
     stages, cold = figures.stages, figures.stages.read_cold
     rows: list[tuple[str, Rate]] = [] if cold is None else [("read, cold disk", cold)]
     for named, where in ((stages.every_image, ""), (stages.held, ", in memory")):
         plus = (f"{'+ ' if number else ''}{name}{where}" for number, name in enumerate(named))
         rows += zip(plus, named.values(), strict=True)
-    table = _make_table("images/s", "CPU s/image", "own ms/image")
-    for name, rate in [*rows, ("model's step", stages.step)]:
-        own = f"{rate.own_ms_an_image:.3f}" if isinstance(rate, StageRate) else ""
-        table.add_row(name, f"{rate.images_per_s:,.0f}", f"{rate.cpu_s_an_image:.6f}", own)
-    console.print(table)
+    return [*rows, ("model's step", stages.step)]
 
+
+def list_notes(figures: Figures) -> list[str]:
+    """What is to be known of these figures, a sentence each."""
+    stages, cold = figures.stages, figures.stages.read_cold
+    notes = []
     if cold is None:
-        console.print("The operating system cannot drop these files from memory: no cold reading.")
+        notes.append("The operating system cannot drop these files from memory: no cold reading.")
     elif cold.ms_an_image * figures.batch_size > figures.input_ms:
-        console.print(
+        notes.append(
             f"The first epoch reads a cold disk: at most {cold.images_per_s:,.0f} images/s."
         )
     if stages.held:
-        console.print("Later epochs take images decoded from memory: they neither read nor decode.")
+        notes.append("Later epochs take images decoded from memory: they neither read nor decode.")
     if figures.others_share >= _MUCH:
-        console.print(
+        notes.append(
             f"Other programs used {figures.others_share:.0%} of the processor meanwhile: these "
-            "figures are for what was left, and vary.",
-            style="yellow",
-            soft_wrap=True,
+            "figures are for what was left, and vary."
         )
+    return notes
 
+
+def list_times(figures: Figures) -> list[tuple[str, str]]:
+    """The step alone, and both together, as a name and words each."""
     images = format_count(figures.batch_size, "image")
     together = f"{figures.together_ms:,.1f} ms a step, {figures.wait_ms:,.1f} of them waiting"
     lines = [
@@ -61,20 +62,36 @@ def print_examination(
     if figures.calls:
         tried = ", ".join(f"{count}: {rate:,.0f}" for count, rate in figures.calls.items())
         lines.append(("steps in a call", f"images/s of the model alone by their number: {tried}"))
-    print_rows(lines, console)
+    return lines
 
-    line = word_verdict(figures, verdict, changes)
-    console.print(f"\n[bold]{line}[/bold]", soft_wrap=True)
-    for change in changes if verdict.limit == STEP else changes[1:]:
-        gain = _word_gain(change.gain, change.is_measured)
-        console.print(f"Or {change.text}: {gain}.", soft_wrap=True)
+
+def list_other_changes(found: Examination) -> list[str]:
+    """What else would help than the verdict's line says, a sentence each."""
+    changes = found.changes if found.verdict.limit == STEP else found.changes[1:]
+    return [f"Or {each.text}: {_word_gain(each.gain, each.is_measured)}." for each in changes]
+
+
+def print_examination(found: Examination, console: Console) -> None:
+    """Prints the measured stages, when they would differ, the verdict, and what memory holds."""
+    table = _make_table("images/s", "CPU s/image", "own ms/image")
+    for name, rate in list_stages(found):
+        own = f"{rate.own_ms_an_image:.3f}" if isinstance(rate, StageRate) else ""
+        table.add_row(name, f"{rate.images_per_s:,.0f}", f"{rate.cpu_s_an_image:.6f}", own)
+    console.print(table)
+    for note in list_notes(found):
+        console.print(note, soft_wrap=True)
+    print_rows(list_times(found), console)
+
+    console.print(f"\n[bold]{found.line}[/bold]", soft_wrap=True)
+    for change in list_other_changes(found):
+        console.print(change, soft_wrap=True)
 
     console.print("\n[bold]held in memory[/bold], at most")
     table = _make_table("MB", "made of")
     table.columns[2].justify = "left"
-    for stage in figures.memory:
+    for stage in found.memory:
         table.add_row(stage.name, f"{stage.size_bytes / 1e6:,.1f}", stage.made_of)
-    table.add_row("together", f"{sum(stage.size_bytes for stage in figures.memory) / 1e6:,.1f}", "")
+    table.add_row("together", f"{sum(stage.size_bytes for stage in found.memory) / 1e6:,.1f}", "")
     console.print(table)
 
 

@@ -1,9 +1,13 @@
 """What limits training, what to change, and what that will gain: estimates from the figures."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from image_pipeline.components import files
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.json_files import read_json
+from image_pipeline.components.json_text import to_json
 from image_pipeline.doctor.figures import Figures
 
 # Below this, waiting is within the noise of two measurements.
@@ -43,6 +47,40 @@ class Change:
     text: str
     gain: float
     is_measured: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Examination(Figures):
+    """All that the doctor found, as `--json` prints it and a run's folder keeps it.
+
+    Attributes:
+      line: the verdict in words.
+      verdict: what limits training.
+      changes: what would help, the greatest gain first.
+      profile: a `components.training.profile.Profile` as a dict; None if no step was traced.
+    """
+
+    line: str
+    verdict: Verdict
+    changes: Sequence[Change]
+    profile: Mapping[str, Any] | None = None
+
+
+def write_examination(path: str, found: Examination) -> None:
+    """Keeps an examination for the report; raises OSError if the file cannot be written."""
+    files.write_file(path, f"{to_json(found)}\n".encode())
+
+
+def read_examination(path: str) -> Examination | None:
+    """The examination that a run's folder keeps; None if there was none.
+
+    Raises:
+      UserError: if the file is damaged.
+    """
+    try:
+        return read_json(path, Examination, "run `image-pipeline doctor` again")
+    except FileNotFoundError:
+        return None
 
 
 def judge(figures: Figures) -> Verdict:

@@ -1,4 +1,4 @@
-"""Sheets of images on their way to the model, as figure, PNG or HTML; and bars of classes."""
+"""Sheets of images on their way to the model, as figure or PNG; and bars of classes."""
 
 import io
 import textwrap
@@ -12,11 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 from matplotlib.ticker import MaxNLocator
-from PIL import Image
 
 from image_pipeline.preview.panels import box_size, make_panels
 from image_pipeline.preview.samples import RecordViews
-from image_pipeline.show.html import fill_template, make_data_uri, write_output
+from image_pipeline.show.html import write_output
 
 SHEET_DPI = 100
 _EVAL_COLOR, _TRAIN_COLOR = "#d9822b", "#3b6ea5"
@@ -25,32 +24,17 @@ _MARGIN_PX, _GAP_PX, _LINE_PX, _MOST_LABEL_PX = 16, 8, 15, 180
 _TEXT_POINTS, _HEADING_POINTS = 8, 10
 
 
-def save_sheet(
-    path: str, records: Sequence[RecordViews], lines: Sequence[str], options: str
-) -> None:
-    """Writes a contact sheet.
+def save_sheet(path: str, records: Sequence[RecordViews], lines: Sequence[str]) -> None:
+    """Writes a contact sheet as PNG.
 
     Args:
-      path: a file ending in .png, or in .html for a page that needs no other file.
+      path: the file.
       records: as `read_views` makes them.
       lines: the title, then what was done.
-      options: all options as text, for the page.
 
     Raises:
       UserError: if the file cannot be written.
     """
-    if path.endswith(".html"):
-        page = fill_template(
-            "image_pipeline.preview",
-            "sheet.html.jinja",
-            title=lines[0],
-            steps=lines[1:],
-            rows=[{"label": each.label, "panels": make_panels(each)} for each in records],
-            options=options,
-            draw=lambda pixels: make_data_uri(Image.fromarray(pixels), "png"),
-        )
-        write_output(path, f"{page}\n".encode())
-        return
     file = io.BytesIO()
     with warnings.catch_warnings():
         # Warns of letters that the font lacks, which are drawn as boxes; a page has them all.

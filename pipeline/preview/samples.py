@@ -28,6 +28,7 @@ from image_pipeline.components.feeding.tags import SEPARATOR
 from image_pipeline.components.labels import box_batches
 from image_pipeline.components.labels.kind import LabelKind
 from image_pipeline.components.labels.kinds import BOXES, MASKS
+from image_pipeline.components.names import decode_name
 from image_pipeline.components.views.fast_decode import decode_image, decode_mask
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.show.box_overlay import NamedBoxes
@@ -44,6 +45,7 @@ class RecordViews:
 
     Attributes:
       label: the class's name, the tags, the value, or the names of boxes.
+      path: the source that the record was made of.
       stored: uint8 [height, width, channels], as ingest stored it.
       eval: uint8 [height_px, width_px, channels], what evaluation and serving see.
       train: uint8 [epochs, height_px, width_px, channels], what training sees, epoch by epoch.
@@ -58,6 +60,7 @@ class RecordViews:
     """
 
     label: str
+    path: str
     stored: np.ndarray
     eval: np.ndarray
     train: np.ndarray
@@ -175,6 +178,7 @@ def view_records(
     return [
         RecordViews(
             label=label,
+            path=stored.paths[n],
             stored=stored.decode(n),
             eval=images[0, n],
             train=images[1:, n],
@@ -220,11 +224,12 @@ def choose_spread(classes: np.ndarray, count: int) -> np.ndarray:
 
 
 class StoredViews:
-    """Some records as they are stored: their images, and what is said of them.
+    """Some records as they are stored: their images and annotations.
 
     Attributes:
       kind: of their labels.
-      labels: what each image is said to be: its class, tags, value, or its boxes.
+      labels: each image's class, tags, value, or boxes.
+      paths: the sources that they were made of.
       mask_colors: uint8 [256, 3], of masks' ids; None without masks.
     """
 
@@ -242,10 +247,12 @@ class StoredViews:
         options = None if manifest is None else manifest.options.get("masks")
         self.mask_colors = make_colors(options) if kind is MASKS else None
         label = None if manifest is None else manifest.label
-        columns = parse.columns_to_parse([*kind.columns, *([] if label is None else [label])])
+        further = [record.Column(record.FILENAME, "bytes"), *([] if label is None else [label])]
+        columns = parse.columns_to_parse([*kind.columns, *further])
         parsed = parse.as_drawn(parse.parse_batch(chosen, columns))
         self._features = {key: values.numpy() for key, values in parsed.items()}
         self.labels = [self._say_label(number, label) for number in range(len(chosen))]
+        self.paths = [decode_name(each) for each in self._features[record.FILENAME].tolist()]
 
     def decode(self, number: int) -> np.ndarray:
         """One of the images: uint8 [height, width, channels]."""

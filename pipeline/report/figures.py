@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.extras import need
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.labels.kinds import find_kind
 from image_pipeline.config import PipelineConfig
@@ -60,6 +62,8 @@ def gather_figures(source: Source, data: DataSet, other: Source | None = None) -
         "shuffle": _describe_shuffle(data, config, absent),
         **_describe_run(source, absent),
         **describe_evaluation(find_evaluation(source, absent), source, data, absent),
+        "speed": _read_examination(source, absent),
+        "history": _read_past(source, absent),
         "versions": describe_versions(source, config),
         "difference": None if other is None else compare(source, other),
         "absent": absent,
@@ -137,3 +141,39 @@ def _describe_run(source: Source, absent: dict[str, str]) -> dict[str, Any]:
         "training": history,
         "statistics": (source.summary or {}).get("statistics"),
     }
+
+
+def _read_examination(source: Source, absent: dict[str, str]) -> Any:
+    """What the doctor found last."""
+    if source.run is None:
+        absent["speed"] = NOT_A_RUN
+        return None
+    found = None
+    if files.exists(source.run.examination_path):
+        from image_pipeline.doctor.verdict import read_examination
+
+        try:
+            found = read_examination(source.run.examination_path)
+        except UserError as error:
+            absent["speed"] = str(error)
+    else:
+        absent["speed"] = (
+            f"Not measured: image-pipeline doctor {source.folder} measures what limits training, "
+            "and keeps it for this page."
+        )
+    return found
+
+
+def _read_past(source: Source, absent: dict[str, str]) -> list[dict[str, Any]] | None:
+    """The runs of the folder, the latest first."""
+    if source.run is None:
+        absent["history"] = NOT_A_RUN
+        return None
+    try:
+        need("tfx", "The list of a folder's runs")
+        from image_pipeline.show.history import read_past
+
+        return read_past(source.folder)
+    except UserError as error:
+        absent["history"] = str(error)
+        return None

@@ -1,19 +1,24 @@
-"""The page: figures, thumbnails and charts in one file, by the template."""
+"""The page: facts, pictures and charts in one file, by one template; a section each."""
 
 import base64
+import dataclasses
 import hashlib
 import importlib.resources
+from collections.abc import Mapping
 from typing import Any
 
 from markupsafe import Markup
 
-from image_pipeline.named_folder import find_whole_run
+from image_pipeline.components.errors import find_user_error
+from image_pipeline.components.messages import describe_error
+from image_pipeline.named_folder import Source, find_whole_run, list_split
 from image_pipeline.report import charts
 from image_pipeline.report.data_set import open_data_set
 from image_pipeline.report.figures import gather_figures
 from image_pipeline.report.notices import name_labels
 from image_pipeline.report.pictures import Pictures
 from image_pipeline.report.thumbnails import Thumbnails
+from image_pipeline.run_config import read_config
 from image_pipeline.show.html import fill_template, write_output
 
 # The groups of the page, and in each its sections: an id and a heading, in the order of the page.
@@ -37,15 +42,20 @@ GROUPS = {
         "shards": "Shards",
         "shuffle": "How well it is shuffled",
     },
+    "Views": {"views": "What training sees"},
     "Run": {
         "training": "Training",
+        "speed": "What limits training",
         "evaluation": "Evaluation in detail",
+        "history": "Runs of this folder",
         "versions": "Versions and options",
         "difference": "What changed",
     },
 }
 SECTIONS = tuple(name for group in GROUPS.values() for name in group)
 _SCRIPT = "report.js"
+# Of a run, so many records are drawn as training sees them, in so many epochs.
+_VIEWED, _EPOCHS = 4, 3
 
 
 def write_report(folder: str, against: str | None, output_path: str) -> dict[str, Any]:
@@ -62,45 +72,95 @@ def write_report(folder: str, against: str | None, output_path: str) -> dict[str
     Raises:
       UserError: if a folder is neither a data set nor a run, or the file cannot be written.
     """
+    figures, page = make_report(folder, against)
+    write_output(output_path, page)
+    return figures
+
+
+def make_report(folder: str, against: str | None = None) -> tuple[dict[str, Any], bytes]:
+    """The figures and the page of `write_report`."""
     source = find_whole_run(folder)
     other = None if against is None else find_whole_run(against)
     data = open_data_set(source.data_dir, source.manifest)
     figures = gather_figures(source, data, other)
+    values = figures | {"absent": dict(figures["absent"])}
+    values["views"] = _draw_views(source, values["absent"])
+    if figures["speed"] is not None:
+        from image_pipeline.doctor import show as doctor
+
+        values["stages"] = doctor.list_stages(figures["speed"])
+        values["times"] = doctor.list_times(figures["speed"])
+        values["notes"] = doctor.list_notes(figures["speed"])
+        values["changes"] = doctor.list_other_changes(figures["speed"])
+    if figures["history"] is not None:
+        from image_pipeline.show.history import say_model, say_step
+
+        values |= {"say_model": say_model, "say_step": say_step}
     pictures = Pictures(data, Thumbnails(data, source.data_dir))
-    page = render_page(figures, pictures)
-    write_output(output_path, page.encode(errors="replace"))
-    return figures
+    title = f"Report of the {figures['kind']} {folder}"
+    return figures, render_page(title, GROUPS, values, pictures, figures["label_kind"])
 
 
-def render_page(figures: dict[str, Any], pictures: Pictures) -> str:
-    """Fills the template.
+def render_page(
+    title: str,
+    groups: Mapping[str, Mapping[str, str]],
+    values: Mapping[str, Any],
+    pictures: Pictures | None = None,
+    label_kind: str = "classes",
+) -> bytes:
+    """Fills the one template that all pages share.
 
     The page carries its one script, and a policy by which a browser runs no other, whatever a name
     in the data holds, and loads nothing.
 
     Args:
-      figures: as `gather_figures` makes them.
-      pictures: makes the pictures of records and of rejected files.
+      title: the page's heading.
+      groups: the sections of the page, as in `GROUPS`; each group has a template of its name.
+      values: what the sections show, and `absent`: why one shows nothing, by its name.
+      pictures: makes the pictures of records and of rejected files, for all sections but `views`.
+      label_kind: of the data set.
 
     Returns:
       The page.
     """
     script = importlib.resources.files(__package__).joinpath(_SCRIPT).read_text()
-    labels = name_labels(figures["label_kind"])
-    groups = {
+    labels = name_labels(label_kind)
+    named = {
         group: {name: heading.format(labels=labels) for name, heading in own.items()}
-        for group, own in GROUPS.items()
+        for group, own in groups.items()
     }
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return fill_template(
+    page = fill_template(
         "image_pipeline.report",
-        "report.html.jinja",
-        **figures,
+        "page.html.jinja",
+        **values,
+        title=title,
         labels=labels,
-        groups=groups,
-        sections={name: heading for own in groups.values() for name, heading in own.items()},
+        groups=named,
+        sections={name: heading for own in named.values() for name, heading in own.items()},
         charts=charts,
         pictures=pictures,
         script=Markup(script),
         script_hash=f"sha256-{digest}",
     )
+    return page.encode(errors="replace")
+
+
+def _draw_views(source: Source, absent: dict[str, str]) -> Any:
+    """The section of what training sees; None with why in `absent`."""
+    if source.graph_dir is None:
+        absent["views"] = (
+            "How views are made is known by a run's options; for a data set alone, "
+            "image-pipeline preview draws them by the options that you name."
+        )
+        return None
+    try:
+        from image_pipeline.report.views import draw_views
+
+        config, pattern = read_config(source), list_split(source.data_dir, "train")
+        asked = {"records": _VIEWED, "epochs": _EPOCHS, "seed": config.training.seed}
+        section, _ = draw_views(pattern, config, source.graph_dir, split="train", **asked)
+    except Exception as error:  # Of a user's own step, or of TensorFlow over a damaged record.
+        absent["views"] = str(find_user_error(error) or describe_error(error))
+        return None
+    return dataclasses.replace(section, options="")  # "Versions and options" has them.

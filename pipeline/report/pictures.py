@@ -22,6 +22,7 @@ class Picture:
       prediction: what the model says of it; "" if it was not asked.
       reason: why it was rejected; "" if it was not.
       note: what else is to be said.
+      size_px: width and height in which it is shown; None for those that all have.
     """
 
     uri: str | None
@@ -32,6 +33,7 @@ class Picture:
     prediction: str = ""
     reason: str = ""
     note: str = ""
+    size_px: tuple[int, int] | None = None
 
     @property
     def names_json(self) -> str:

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.evaluation.facts import FACTS, read_evaluation
 from image_pipeline.components.names import printable_text
-from image_pipeline.history.past_runs import PastRun, Step
+from image_pipeline.history.past_runs import PastRun, Step, read_runs
 from image_pipeline.history.reasons import (
     FIRST,
     explain_step,
@@ -15,10 +16,27 @@ from image_pipeline.history.reasons import (
     join_reasons,
     list_changes,
 )
-from image_pipeline.run_folder import RunFolder
+from image_pipeline.run.metadata_file import check_metadata
+from image_pipeline.run_folder import METADATA, RunFolder
 
 _FROM = ("Trainer", "ImageTransform", "ImageExampleGen")
 _LEFT_OUT = "Resolver"  # They choose, and make nothing.
+
+
+def read_past(folder: str) -> list[dict[str, Any]]:
+    """What is known of each run of an output folder, the latest first.
+
+    Raises:
+      UserError: if it is none, or its metadata is damaged.
+    """
+    run_folder = RunFolder(folder)
+    if not (files.is_local(folder) and files.exists(run_folder.metadata_path)):
+        raise UserError(
+            f"{folder!r} must be the local output folder of `image-pipeline run`, but it has no "
+            f"{METADATA}; name that folder."
+        )
+    check_metadata(run_folder.metadata_path, run_folder.artifacts_dir)
+    return describe_runs(run_folder, read_runs(run_folder.metadata_path))
 
 
 def describe_runs(folder: RunFolder, runs: Sequence[PastRun]) -> list[dict[str, Any]]:
@@ -77,9 +95,9 @@ def history_lines(described: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         for change in run["changes"]:
             yield f"  changed           {printable_text(change)}"
         for step in run["steps"]:
-            yield f"  {step['component']:<18}{printable_text(_say_step(step))}"
+            yield f"  {step['component']:<18}{printable_text(say_step(step))}"
         if "blessed" in run:
-            yield f"  model             {_say_model(run)}"
+            yield f"  model             {say_model(run)}"
         if lineage := _say_lineage(run):
             yield f"  made from         {lineage}"
         yield ""
@@ -90,7 +108,8 @@ def _say_seconds(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def _say_step(step: Mapping[str, Any]) -> str:
+def say_step(step: Mapping[str, Any]) -> str:
+    """What became of a step."""
     if step["state"] == "made":
         first = step["reasons"] == [FIRST]
         return "made" if first else f"made anew: {join_reasons(step['reasons'])}"
@@ -99,7 +118,8 @@ def _say_step(step: Mapping[str, Any]) -> str:
     return {"failed": "failed", "unfinished": "not finished"}[step["state"]]
 
 
-def _say_model(run: Mapping[str, Any]) -> str:
+def say_model(run: Mapping[str, Any]) -> str:
+    """The metric that a run's model was judged by, the verdict, and where it was pushed."""
     score, told = run["score"], "its score is in the report"
     if score is not None and score["value"] is not None:
         ends = "" if score["low"] is None else f" ({score['low']:.3f} to {score['high']:.3f})"

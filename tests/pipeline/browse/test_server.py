@@ -10,6 +10,7 @@ import pytest
 from image_pipeline.browse import server as servers
 from image_pipeline.browse.catalogue import Query
 from image_pipeline.components.errors import UserError
+from image_pipeline.report.page import make_report
 
 pytestmark = pytest.mark.beam
 
@@ -61,6 +62,14 @@ def test_the_page_and_its_files_come_with_what_keeps_others_out(client):
         assert headers["Referrer-Policy"] == "no-referrer"
         assert headers["Cache-Control"] == "no-store"
         assert "Access-Control-Allow-Origin" not in headers
+
+
+def test_the_report_comes_as_its_command_writes_it(client, session):
+    status, headers, content = client.send("report")
+    assert status == 200 and headers["Content-Type"] == "text/html; charset=utf-8"
+    # Its own policy lets its one script run; the server's would not.
+    assert headers["Content-Security-Policy"] == "frame-ancestors 'none'"
+    assert content == make_report(session.title)[1] and b"script-src 'sha256-" in content
 
 
 def test_records_are_searched_shown_and_marked(client, session, tmp_path):

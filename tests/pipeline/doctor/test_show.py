@@ -3,10 +3,17 @@ import io
 import pytest
 from rich.console import Console
 
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.budget import Stage
 from image_pipeline.doctor.figures import Rate
-from image_pipeline.doctor.show import print_examination
-from image_pipeline.doctor.verdict import Change, judge
+from image_pipeline.doctor.show import print_examination, word_verdict
+from image_pipeline.doctor.verdict import (
+    Change,
+    Examination,
+    judge,
+    read_examination,
+    write_examination,
+)
 from tests.pipeline.doctor.test_figures import make_stages
 from tests.pipeline.doctor.test_verdict import make_figures
 
@@ -15,9 +22,15 @@ pytestmark = pytest.mark.unit
 CHANGES = [Change("do this", 2.0), Change("do that", 1.25)]
 
 
+def examine(figures, changes=()):
+    verdict = judge(figures)
+    line = word_verdict(figures, verdict, changes)
+    return Examination(line=line, verdict=verdict, changes=changes, **vars(figures))
+
+
 def show(figures, changes=()):
     file = io.StringIO()
-    print_examination(figures, judge(figures), changes, Console(file=file, width=100))
+    print_examination(examine(figures, changes), Console(file=file, width=100))
     return [" ".join(line.split()) for line in file.getvalue().splitlines()]
 
 
@@ -69,3 +82,15 @@ def test_what_is_held_and_several_steps_in_a_call_have_lines_of_their_own():
         "that: about 1.1 times as many images/s (estimate) at most.",
         "Or make 4 steps: about 1.5 times as many images/s (measured).",
     ]
+
+
+def test_what_was_found_is_kept_whole(tmp_path):
+    figures = make_figures(calls={1: 200.0, 4: 300.0}, memory=[Stage("index", 54, "bytes")])
+    found = examine(figures, CHANGES)
+    path = str(tmp_path / "doctor.json")
+    assert read_examination(path) is None
+    write_examination(path, found)
+    assert read_examination(path) == found
+    (tmp_path / "doctor.json").write_text("{}")
+    with pytest.raises(UserError, match="run `image-pipeline doctor` again"):
+        read_examination(path)

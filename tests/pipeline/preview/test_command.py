@@ -71,9 +71,9 @@ def data_dir(run_dir):
 
 
 def read_page(path):
-    """The page's text, how many rows its table has, and the pictures of each row."""
+    """The page's text, and the pictures of each record."""
     page = path.read_text()
-    rows = page.split("<tbody>")[1].split("</tbody>")[0].strip().split("\n")
+    _, *rows = page.split('<div class="pictures views">')
     return page, [re.findall(r'src="data:image/png;base64,([^"]+)"', row) for row in rows]
 
 
@@ -102,9 +102,14 @@ def test_a_page_has_everything_in_it(data_dir, tmp_path):
     page, rows = read_page(path)
     assert [len(row) for row in rows] == [2 + 3] * 4
     assert "color-scheme: light dark" in page
-    assert not re.findall(r'(?:src|href)="(?!data:)', page)
+    assert not re.findall(r'(?:src|href)="(?!data:|#)', page)
     assert "batch_size: 64" in page and "height_px: 8" in page
-    assert re.findall(r"<tr><th>(\w+)</th>", page)[-4:] == ["cat", "dog", "cat", "dog"]
+    assert re.findall(r"<h4>(\w+) <small>", page) == ["cat", "dog", "cat", "dog"]
+    titles = re.findall(r'data-note="([^"]+)"', page)
+    assert titles[:5] == ["stored, 10×8", "eval, 8×8", *(f"train, epoch {n}" for n in range(3))]
+    assert all(
+        re.fullmatch(r"(cat|dog)/\d+.png", each) for each in re.findall('data-path="([^"]+)"', page)
+    )
 
 
 def test_the_configuration_on_a_page_makes_the_page_again(data_dir, tmp_path):
@@ -123,7 +128,8 @@ def test_a_run_is_shown_by_its_own_options_with_the_models_input(run_dir, tmp_pa
     assert output.splitlines()[0] == "rotate degrees 30, mode constant, fill 0"
     page, rows = read_page(path)
     assert [len(row) for row in rows] == [2 + 2 + 1] * 2
-    assert f"{run_dir}/artifacts/ImageExampleGen/examples/1, split train, seed 5" in page
+    assert f"What training sees of {run_dir}/artifacts/ImageExampleGen/examples/1" in page
+    assert "Split train, seed 5." in page
 
     def draw(*options):
         target = tmp_path / "other.html"

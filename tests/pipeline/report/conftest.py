@@ -196,7 +196,12 @@ def _write_metadata(path):
     groups = CONFIG.model_dump(mode="json", include={"view", "feeding", "training"})
     passed = {**groups, "code_version": "0123456789abcdef"}  # As the pipeline passes it.
     execution.custom_properties["custom_config"].string_value = json.dumps(passed)
-    store.put_executions([execution])
+    execution.last_known_state = metadata_store_pb2.Execution.COMPLETE
+    contexts = []
+    for kind, name in (("pipeline_run", "1"), ("node", "photos.Trainer")):
+        type_id = store.put_context_type(metadata_store_pb2.ContextType(name=kind))
+        contexts.append(metadata_store_pb2.Context(type_id=type_id, name=name))
+    store.put_execution(execution, [], contexts)
 
 
 @pytest.fixture(scope="session")

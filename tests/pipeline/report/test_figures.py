@@ -15,7 +15,7 @@ def test_all_of_a_run_is_gathered_for_machines(figures):
     assert figures["kind"] == "run" and figures["evaluation"].score.value is not None
     assert figures["shuffle"].batch_size == 4
     assert figures["evaluation"].records == figures["books"]["splits"]["eval"]
-    assert sorted(figures["absent"]) == ["difference"]
+    assert sorted(figures["absent"]) == ["difference", "speed"]
     assert figures["near_duplicates"].compared == 23 and figures["outliers"].by == "model"
     assert figures["rating"] == "bad" and figures["said"].startswith("Not told from guessing")
     assert figures["judged_labels"]["judged"] == 23
@@ -24,7 +24,7 @@ def test_all_of_a_run_is_gathered_for_machines(figures):
 
 def test_what_a_data_set_does_not_have_is_said(source, data):
     figures = gather_figures(source, data)
-    missing = {"anomalies", "training", "evaluation", "difference"}
+    missing = {"anomalies", "training", "evaluation", "difference", "speed", "history"}
     assert {name for name in missing if figures[name] is None} == missing
     assert figures["absent"].keys() == missing | {"verdict", "mislabelled"}
     assert figures["near_duplicates"].compared is None and figures["outliers"].by == "colours"
@@ -39,6 +39,6 @@ def test_a_run_without_metadata_or_model_says_so(run_dir, tmp_path):
     shutil.rmtree(copy / "artifacts/Evaluator")
     source = find_whole_run(str(copy))
     absent = gather_figures(source, open_data_set(source.data_dir, source.manifest))["absent"]
-    assert "metadata.db" in absent["options"]
+    assert "metadata.db" in absent["options"] and "metadata.db" in absent["history"]
     assert "history.json is missing" in absent["training"]
     assert "must have facts.json" in absent["evaluation"]

@@ -8,12 +8,10 @@ import pytest
 from markupsafe import escape
 
 from image_pipeline.components.dataset.manifest import read_manifest
-from image_pipeline.named_folder import find_whole_run
 from image_pipeline.report.classes import choose_samples
 from image_pipeline.report.data_set import open_data_set
-from image_pipeline.report.figures import gather_figures
 from image_pipeline.report.label_tables import describe_boxes, describe_tags, describe_values
-from image_pipeline.report.page import render_page
+from image_pipeline.report.page import make_report
 from image_pipeline.report.pictures import Pictures
 from image_pipeline.report.thumbnails import Thumbnails
 from image_pipeline.show.ingest_summary import ingest_rows, summarize_data_set
@@ -67,11 +65,8 @@ def _open(folder, kind):
 
 
 def _page(folder, kind):
-    source = find_whole_run(str(folder / kind))
-    data = open_data_set(source.data_dir, source.manifest)
-    figures = gather_figures(source, data)
-    page = render_page(figures, Pictures(data, Thumbnails(data, source.data_dir)))
-    return figures, " ".join(page.split())
+    figures, page = make_report(str(folder / kind))
+    return figures, " ".join(page.decode().split())
 
 
 def test_tags_are_counted_by_split(folder):

@@ -5,11 +5,16 @@ import hashlib
 import html.parser
 import json
 import re
+import shutil
 
 import pytest
 
 from image_pipeline.components.evaluation.facts import read_evaluation
+from image_pipeline.components.feeding.budget import Stage
+from image_pipeline.doctor.verdict import write_examination
 from image_pipeline.report.page import SECTIONS
+from tests.pipeline.doctor.test_show import examine
+from tests.pipeline.doctor.test_verdict import make_figures
 from tests.pipeline.test_commands import call
 
 pytestmark = pytest.mark.beam
@@ -194,3 +199,51 @@ def test_what_is_wrong_is_said(data_dir, tmp_path):
     assert f"Cannot write '{tmp_path}/page.html'" in output
     result, output = call("report", data_dir, "--output", "page.pdf")
     assert result.exit_code == 2 and "--output must end in .html" in output
+
+
+def test_the_page_of_a_run_shows_what_training_sees(texts):
+    _, *rows = texts["run"].split('<div class="pictures views">')
+    rows = [row.partition("</section>")[0] for row in rows]
+    notes = ["stored, 10×8", "eval, 8×8", *(f"train, epoch {n}" for n in range(3))]
+    notes.append("model&#39;s input, mid-grey: the mean")
+    assert len(rows) == 4
+    for row in rows:
+        assert re.findall('data-note="([^"]+)"', row)[:6] == notes
+        assert row.count("data:image/png;base64,") == 6
+    assert "How views are made is known by a run" in texts["data set"]
+
+
+def test_a_step_that_cannot_be_loaded_costs_only_its_section(run_dir, tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("no such kernel")
+
+    monkeypatch.setattr("image_pipeline.report.views.read_views", fail)
+    _, text = write(run_dir, tmp_path / "page.html")
+    assert '<p class="absent">RuntimeError: no such kernel</p>' in text
+    assert "Every file is accounted for" in text
+
+
+def test_the_page_of_a_run_lists_the_runs_of_its_folder(texts):
+    section = texts["run"].split('<section id="history"')[1].split("</section>")[0]
+    assert '<th scope="row" class="n">1</th>' in section
+    assert '<th scope="row">Trainer</th><td>made</td>' in section
+    assert "Only the report of a run" in texts["data set"].split('<section id="history"')[1]
+
+
+def test_the_page_of_a_run_shows_what_the_doctor_found(texts, run_dir, tmp_path):
+    section = texts["run"].split('<section id="speed"')[1].split("</section>")[0]
+    assert f"image-pipeline doctor {run_dir} measures what limits training" in section
+    copy = tmp_path / "run"
+    shutil.copytree(run_dir, copy)
+    found = examine(make_figures(others_share=0.3, memory=[Stage("index", 54_000, "bytes")]))
+    write_examination(str(copy / "doctor.json"), found)
+    _, text = write(copy, tmp_path / "page.html")
+    section = text.split('<section id="speed"')[1].split("</section>")[0]
+    assert f'<p class="said">{found.line}</p>' in section
+    decode = '<th scope="row">+ decode</th><td class="n">167</td><td class="n">0.010000</td>'
+    assert f'{decode}<td class="n">5.000</td>' in section
+    assert "Model&#39;s step alone: 40.0 ms for 10 images." in section
+    assert "Other programs used 30% of the processor" in section and "54.0 kB" in section
+    (copy / "doctor.json").write_text("{")
+    _, text = write(copy, tmp_path / "page.html")
+    assert "run `image-pipeline doctor` again" in text.split('<section id="speed"')[1]
