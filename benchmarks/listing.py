@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import psutil
 
-from image_pipeline.components.ingest.listed import keep_listing
+from image_pipeline.components.ingest.work_folder import WorkFolder
 from image_pipeline.components.meaning.listing import list_images
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.references import ImageRef
@@ -51,7 +51,7 @@ def _write_table(path: pathlib.Path, rows: int) -> str:
 
 def _list(images: str, work_dir: str) -> None:
     listing = list_images(images, IngestOptions(follow_links=True))
-    chunks = keep_listing(listing, work_dir, "")
+    chunks = WorkFolder(work_dir).keep_listing(listing)
     print(f"{listing.found:,} in {len(chunks):,} chunks, {len(listing.classes):,} classes")
 
 

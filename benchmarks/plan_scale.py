@@ -16,7 +16,8 @@ import psutil
 import pyarrow as pa
 
 from image_pipeline.components.ingest.partition import plan_shards
-from image_pipeline.components.ingest.prepared_rows import ROW_SCHEMA, PreparedChunk
+from image_pipeline.components.ingest.prepared_rows import ROW_SCHEMA
+from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.run.used_memory import watch_memory
 
@@ -85,7 +86,7 @@ def main() -> None:
             chunks.append(PreparedChunk(number, first + rows >= images, rows, 0, name))
         started, cpu = time.perf_counter(), psutil.Process().cpu_times()
         with watch_memory() as memory:
-            tasks = plan_shards(chunks, scratch, options)
+            tasks = plan_shards(chunks, WorkFolder(scratch), options)
         spent = psutil.Process().cpu_times()
         placed = sum(path.stat().st_size for path in pathlib.Path(scratch).glob("placed-*"))
         print(f"{images:,} images in {len(tasks):,} shards, {len(chunks):,} chunks")

@@ -42,7 +42,7 @@ def stopped_at_a_shard(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         raise UserError("stopped")
 
     with monkeypatch.context() as patched:
-        patched.setattr("image_pipeline.components.ingest.transforms.write_shard", stop)
+        patched.setattr("image_pipeline.components.ingest.run.write_shard", stop)
         with pytest.raises(UserError, match="stopped"):
             yield
 

@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from image_pipeline.components import progress
-from image_pipeline.components.ingest.listed import list_chunks, read_chunk
 from image_pipeline.components.ingest.prepare import prepare_chunk
+from image_pipeline.components.ingest.work_folder import WorkFolder, list_chunks
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.progress import Progress
 from tests.drawings import write_folder
@@ -50,11 +50,14 @@ def test_threads_lose_no_count():
 
 
 def test_ingest_counts_images_and_those_quarantined(tmp_path):
-    images, work = write_folder(tmp_path / "images", per_class=5), str(tmp_path / "work")
+    images, work = (
+        write_folder(tmp_path / "images", per_class=5),
+        WorkFolder(str(tmp_path / "work")),
+    )
     (images / "cat" / "bad.png").write_text("text")
     (images / "README").write_text("text")
     for _ in range(2):  # The second time, all is prepared already.
         (chunk,) = list_chunks(str(images), work, IngestOptions())
         assert progress.look() == Progress("images", 12)
-        prepare_chunk(read_chunk(chunk, work), str(images), work, IngestOptions(threads=2))
+        prepare_chunk(work.read_chunk(chunk), str(images), work, IngestOptions(threads=2))
         assert progress.look() == Progress("images", 12, done=12, bad=1, skipped=1)

@@ -19,6 +19,7 @@ DUPLICATES = "duplicates.jsonl"
 NEAR_DUPLICATES = "near_duplicates.jsonl"  # only with the option near_duplicates
 SKIPPED = "skipped.jsonl"  # only if a file was skipped
 WORK = ".work"  # of an ingest by itself, until it has finished
+PLAN = ".plan"  # whose shards they are, until the manifest is written
 POINTER = "data_set.json"  # in the folder of an artifact whose data set lies elsewhere
 OF_SPLIT, _SHARD = "Split-", "data_tfrecord-"  # TFX's and TFRecord's conventions
 _SHARD_PATH = re.compile(rf"(?P<root>.+)/{OF_SPLIT}(?P<split>[^/]+)/{_SHARD}(?P<shard>\d+)-of-\d+")

@@ -35,11 +35,6 @@ Lists = dict[type[Line], list[Any]]  # each list's lines, by their type
 NOTED_COLUMNS = ["path", "sha256", "reason", "message", "source_bytes", "label"]
 
 
-def find_books(work_dir: str, plan: str) -> str:
-    """The folder of a plan's books in the working folder."""
-    return files.join(work_dir, f"books-{plan}")
-
-
 def write_books(
     tables: Iterable[pa.Table],
     sources: Sources,
@@ -55,7 +50,7 @@ def write_books(
       sources: the columns that the plan used.
       placement: the plan's decisions.
       labels: the label that each code in `sources.label` stands for.
-      books_dir: see `find_books`.
+      books_dir: see `WorkFolder.books_dir`.
     """
     lists = _list_files(tables, sources, placement, options)
     books = _count_files(lists, sources, placement, labels, options)

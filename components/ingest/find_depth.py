@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from image_pipeline.components import files, progress
+from image_pipeline.components import progress
 from image_pipeline.components.archives.byte_ranges import read_ahead
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.images.by_extras import open_by_extra
@@ -20,11 +20,8 @@ from image_pipeline.components.images.depth import LEVELS, CountedLevels, find_l
 from image_pipeline.components.images.header import open_image
 from image_pipeline.components.images.npy import is_npy, read_array_header
 from image_pipeline.components.images.tiff import read_tiff_layout
-from image_pipeline.components.ingest.fence import check_run
-from image_pipeline.components.ingest.listed import ListedChunk, count_listed, read_chunk
-from image_pipeline.components.ingest.prepare import map_read, name_chunk
-from image_pipeline.components.ingest.prepare_source import Read, prepare_data
-from image_pipeline.components.ingest.sealed import read_sealed, write_sealed
+from image_pipeline.components.ingest.prepare import Read, map_read, name_chunk, prepare_source
+from image_pipeline.components.ingest.work_folder import ListedChunk, WorkFolder
 from image_pipeline.components.meaning.open_source import open_source
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.references import ImageRef, Source
@@ -56,23 +53,23 @@ def add_up(parts: Iterable[Counted]) -> Counted:
 
 
 def count_chunk(
-    listed: ListedChunk, images_dir: str, work_dir: str, options: IngestOptions
+    listed: ListedChunk, images_dir: str, work: WorkFolder, options: IngestOptions
 ) -> Counted:
     """Counts the values of a chunk's images, unless an earlier run already did.
 
     Args:
       listed: the chunk.
       images_dir: the folder or table that it is of.
-      work_dir: the working folder; it survives a failed run.
+      work: the working folder; it survives a failed run.
       options: of ingest.
 
     Raises:
       UserError: if another run has begun, or a file was changed.
     """
-    chunk = read_chunk(listed, work_dir)
-    key = name_chunk(chunk, images_dir, work_dir, options)
-    path = files.join(work_dir, "depth", key)
-    if (known := read_sealed(path)) is not None:
+    chunk = work.read_chunk(listed)
+    key = name_chunk(chunk, images_dir, work, options)
+    mark = f"depth/{key}"
+    if (known := work.read_sealed(mark)) is not None:
         progress.advance(len(chunk.refs))
         images, values, counts = known
         levels = np.zeros(LEVELS, np.int64)
@@ -81,16 +78,16 @@ def count_chunk(
     source = read_ahead(
         chunk.refs, open_source(images_dir, options), options.prepare.max_file_bytes
     )
-    counted = count_levels(chunk.refs, source, work_dir, options)
+    counted = count_levels(chunk.refs, source, work, options)
     check_unchanged(chunk.refs)
-    check_run(work_dir, chunk.run)
+    work.check()
     (values,) = counted.levels.nonzero()
-    write_sealed(path, [counted.images, values.tolist(), counted.levels[values].tolist()])
+    work.write_sealed(mark, [counted.images, values.tolist(), counted.levels[values].tolist()])
     return counted
 
 
 def count_levels(
-    refs: Iterable[ImageRef], source: Source, work_dir: str, options: IngestOptions
+    refs: Iterable[ImageRef], source: Source, work: WorkFolder, options: IngestOptions
 ) -> Counted:
     """Counts the values of those images of 16 bits that can be stored, in threads."""
     # Nothing of what is made is kept, so it is made as cheaply as may be.
@@ -98,11 +95,11 @@ def count_levels(
     cheap = options.model_copy(update={"prepare": prepare, "near_duplicates": None})
     total, images, listed, lock = np.zeros(LEVELS, np.int64), 0, 0, threading.Lock()
 
-    def count(ref: ImageRef, read: Read, mask: Read | None) -> None:
+    def count(ref: ImageRef, read: tuple[Read, Read | None]) -> None:
         nonlocal images, listed
         seen, is_counted = CountedLevels(), False
-        if isinstance(read, bytes) and has_16_bits(read):
-            row, _ = prepare_data(ref, read, mask, work_dir, cheap, seen)
+        if isinstance(read[0], bytes) and has_16_bits(read[0]):
+            row, _ = prepare_source(ref, source, work, cheap, read, seen)
             is_counted = "reason" not in row and bool(seen.counts.any())
         with lock:
             listed += 1
@@ -132,14 +129,14 @@ def has_16_bits(data: bytes) -> bool:
     return data.startswith(SIGNATURE) and data[PNG_DEPTH : PNG_DEPTH + 1] == b"\x10"
 
 
-def find_depth(counted: Counted, work_dir: str, options: IngestOptions) -> IngestOptions:
+def find_depth(counted: Counted, work: WorkFolder, options: IngestOptions) -> IngestOptions:
     """The options with the numbers that were found, and a sentence that says them.
 
     Raises:
       RuntimeError: if the runner or the stage lost images.
       UserError: as `depth.find_levels`.
     """
-    if counted.listed != (listed := count_listed(work_dir)):
+    if counted.listed != (listed := work.count_listed()):
         raise RuntimeError(
             f"Stage CountLevels lost files: {listed} in, {counted.listed} out. The Beam runner is "
             "at fault."

@@ -23,8 +23,8 @@ from image_pipeline.components.ingest.find_depth import complete_depth, count_le
 from image_pipeline.components.ingest.framed_records import record_values
 from image_pipeline.components.ingest.places import count_shards
 from image_pipeline.components.ingest.plan import memory_to_plan
-from image_pipeline.components.ingest.prepare import count_threads
-from image_pipeline.components.ingest.prepare_source import prepare_source
+from image_pipeline.components.ingest.prepare import count_threads, prepare_source
+from image_pipeline.components.ingest.work_folder import WorkFolder
 from image_pipeline.components.labels.boxes import CLIPPED, say_cut
 from image_pipeline.components.meaning.listing import list_images
 from image_pipeline.components.meaning.options import IngestOptions
@@ -183,8 +183,9 @@ def forecast_files(
     census.scale(each_stands_for)
     sample = draw_sample(census, sample_size)
     if options.prepare.depth.must_be_found:  # Of the sample, which is near enough for sizes.
-        with tempfile.TemporaryDirectory() as work_dir:
-            counted = count_levels((each.ref for each in sample), source, work_dir, options)
+        with tempfile.TemporaryDirectory() as folder:
+            work = WorkFolder(folder)
+            counted = count_levels((each.ref for each in sample), source, work, options)
         options = complete_depth(counted, options)
     trials, parallelism = _run_trials(sample, source, options)
     stored_bytes = {}
@@ -206,8 +207,9 @@ def _run_trials(
     Those are fewer than the cores where images are small (threads wait for Python's lock) or where
     the disk is slow.
     """
-    with tempfile.TemporaryDirectory() as work_dir:  # for copies of bad files
-        run = functools.partial(_run_trial, source=source, work_dir=work_dir, options=options)
+    with tempfile.TemporaryDirectory() as folder:  # for copies of bad files
+        work = WorkFolder(folder)
+        run = functools.partial(_run_trial, source=source, work=work, options=options)
         run(sample[0])  # The first image pays for what is loaded once.
         started = time.monotonic()
         trials = list(map_in_order(run, sample, count_threads(source, options)))
@@ -216,9 +218,11 @@ def _run_trials(
     return trials, max(cpu_seconds, 1e-9) / wall_seconds
 
 
-def _run_trial(sampled: Sampled, source: Source, work_dir: str, options: IngestOptions) -> _Trial:
+def _run_trial(
+    sampled: Sampled, source: Source, work: WorkFolder, options: IngestOptions
+) -> _Trial:
     started = time.thread_time()
-    row, payload = prepare_source(sampled.ref, source, work_dir, options)
+    row, payload = prepare_source(sampled.ref, source, work, options)
     prepared = time.thread_time()
     reason = row.get("reason")
     size_bytes = _record_bytes(row, payload, options) if reason is None else 0

@@ -25,30 +25,30 @@ from image_pipeline.components.dataset.paths import (
     INDEX,
     MANIFEST,
     NEAR_DUPLICATES,
+    PLAN,
     QUARANTINE,
     SKIPPED,
     in_split,
     name_copy,
 )
-from image_pipeline.components.ingest.books import BOOKS, find_books
-from image_pipeline.components.ingest.fence import check_run
+from image_pipeline.components.ingest.books import BOOKS
 from image_pipeline.components.ingest.partition import ShardTask
 from image_pipeline.components.ingest.shards import WrittenShard, read_index
+from image_pipeline.components.ingest.work_folder import WorkFolder
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.threads import call_together, map_in_order
 
 _ALWAYS = (INDEX, QUARANTINE, DUPLICATES)
-FINISHED = "finished.json"  # In the working folder: the manifest, as a sign that this run wrote it.
 
 
 def write_manifest(
-    written: Sequence[WrittenShard], work_dir: str, output_dir: str, options: IngestOptions
+    written: Sequence[WrittenShard], work: WorkFolder, output_dir: str, options: IngestOptions
 ) -> Manifest:
     """Checks that nothing was lost, then writes the index, the lists and the manifest.
 
     Args:
       written: every shard, in any order.
-      work_dir: the working folder.
+      work: the working folder.
       output_dir: where the shards are.
 
     Returns:
@@ -63,14 +63,14 @@ def write_manifest(
             "Stage Plan lost the list of chunks, or Stage Write all of its shards: none arrived."
         )
     shards = sorted(written, key=lambda shard: shard.task.number)
-    check_run(work_dir, shards[0].task.run)
-    books_dir = find_books(work_dir, shards[0].task.plan)
+    work.check()
+    books_dir = work.books_dir(shards[0].task.plan)
     books = Books(**json.loads(files.read_file(files.join(books_dir, BOOKS))))
     check_books(books, shards)
     names = _name_lists(books)
     index, _, *lists = call_together(
         lambda: _write_index(shards, output_dir, options),
-        lambda: _copy_quarantined(books_dir, work_dir, output_dir),
+        lambda: _copy_quarantined(books_dir, work, output_dir),
         *(functools.partial(_copy, name, books_dir, output_dir) for name in names),
     )
     manifest = Manifest(
@@ -81,11 +81,12 @@ def write_manifest(
         options=options.stored_form(),
     )
     content = manifest.to_bytes()
-    check_run(work_dir, shards[0].task.run)
+    work.check()
     call_together(
         lambda: files.write_file(files.join(output_dir, MANIFEST), content),
-        lambda: files.write_file(files.join(work_dir, FINISHED), content),
+        lambda: work.finish(content),
     )
+    files.delete(files.join(output_dir, PLAN))  # The manifest has the shards' checksums.
     return parse_manifest(content)
 
 
@@ -94,24 +95,38 @@ def _name_lists(books: Books) -> list[str]:
     return [QUARANTINE, DUPLICATES, *near, *([SKIPPED] if books.skipped else [])]
 
 
-def start_output(tasks: Sequence[ShardTask], work_dir: str, output_dir: str) -> Sequence[ShardTask]:
-    """Makes sure, before the first shard, that no incomplete output passes for a complete one.
+def start_output(
+    tasks: Sequence[ShardTask], work: WorkFolder, output_dir: str
+) -> Sequence[ShardTask]:
+    """Makes sure, before the first shard, that nothing of an earlier run passes for this one's.
 
-    Deletes the manifest of an earlier run, what this run may not overwrite, and what was not
-    finished when an earlier one was killed.
+    Deletes the manifest, what was not finished when a run was killed, and the shards, unless they
+    are of this plan: an interrupted run has written them, and this one goes on after them.
 
     Raises:
       UserError: if another run has begun.
     """
-    check_run(work_dir, tasks[0].run)
+    work.check()
     old = [files.join(output_dir, name) for name in (MANIFEST, NEAR_DUPLICATES, SKIPPED)]
     files.delete_unfinished(*old, *(files.join(output_dir, name) for name in _ALWAYS))
-    _, found = call_together(
-        lambda: files.delete(*old), lambda: files.list_files(output_dir, in_split("*"))
+    plan_path, plan = files.join(output_dir, PLAN), tasks[0].plan
+    _, found, noted = call_together(
+        lambda: files.delete(*old),
+        lambda: files.list_files(output_dir, in_split("*")),
+        lambda: _read_plan(plan_path),
     )
-    kept = {files.join(output_dir, task.path) for task in tasks}
-    files.delete(*(path for path in found if path not in kept))
+    own = {files.join(output_dir, task.path) for task in tasks} if noted == plan else set()
+    files.delete(*(path for path in found if path not in own))
+    files.write_file(plan_path, plan.encode())  # Now that every shard there is of this plan.
     return tasks
+
+
+def _read_plan(path: str) -> str:
+    """The plan whose shards are in the output folder; "" if that is not noted."""
+    try:
+        return files.read_file(path).decode()
+    except FileNotFoundError:
+        return ""
 
 
 def check_books(books: Books, shards: Sequence[WrittenShard]) -> None:
@@ -172,13 +187,13 @@ def _copy(name: str, source_dir: str, target_dir: str) -> ListedFile:
     return copy_file(files.join(source_dir, name), files.join(target_dir, name))
 
 
-def _copy_quarantined(books_dir: str, work_dir: str, output_dir: str) -> None:
+def _copy_quarantined(books_dir: str, work: WorkFolder, output_dir: str) -> None:
     """Copies the files listed in the books, and deletes those of an earlier run."""
     lines, found = call_together(
         lambda: read_list(books_dir, Quarantined),
         lambda: files.list_files(output_dir, name_copy("*")),
     )
     names = [name_copy(content) for content in kept_copies(lines)]
-    copy = functools.partial(_copy, source_dir=work_dir, target_dir=output_dir)
+    copy = functools.partial(_copy, source_dir=work.path, target_dir=output_dir)
     collections.deque(map_in_order(copy, names, files.count_threads(output_dir), ahead=1), maxlen=0)
     files.delete(*set(found) - {files.join(output_dir, name) for name in names})

@@ -26,10 +26,8 @@ from image_pipeline.components.dataset.record import (
     order_names,
 )
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.books import find_books, write_books
-from image_pipeline.components.ingest.fence import check_run
+from image_pipeline.components.ingest.books import write_books
 from image_pipeline.components.ingest.own_names import Names
-from image_pipeline.components.ingest.payloads import rows_path
 from image_pipeline.components.ingest.placed_rows import (
     RowSpan,
     read_placed_rows,
@@ -42,7 +40,8 @@ from image_pipeline.components.ingest.plan import (
     empty_sources,
     place_sources,
 )
-from image_pipeline.components.ingest.prepared_rows import PreparedChunk, read_chunk_rows, read_rows
+from image_pipeline.components.ingest.prepared_rows import read_chunk_rows, read_rows
+from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder
 from image_pipeline.components.labels.kinds import CLASSES
 from image_pipeline.components.labels.masks import check_ids
 from image_pipeline.components.meaning.options import IngestOptions
@@ -62,7 +61,6 @@ class ShardTask:
       plan: a name for all that the plan depends on, which its files in the working folder have.
       row_span: where in the file of all shards' rows this shard's are.
       columns: all columns of the records.
-      run: the run that writes it, see `fence`.
       classes: the classes' names in the order of their numbers; None if records have no numbers.
     """
 
@@ -74,7 +72,6 @@ class ShardTask:
     plan: str
     row_span: RowSpan
     columns: tuple[Column, ...] = COLUMNS
-    run: str = ""
     classes: tuple[str, ...] | None = None
 
     @property
@@ -84,13 +81,13 @@ class ShardTask:
 
 
 def plan_shards(
-    prepared: Sequence[PreparedChunk], work_dir: str, options: IngestOptions
+    prepared: Sequence[PreparedChunk], work: WorkFolder, options: IngestOptions
 ) -> list[ShardTask]:
     """Plans all shards and writes the rows that their tasks will read, and the books.
 
     Args:
       prepared: every chunk, in any order.
-      work_dir: the working folder.
+      work: the working folder.
 
     Returns:
       A task for each shard.
@@ -99,8 +96,7 @@ def plan_shards(
       UserError: if there is nothing to write, or too many files are bad.
       RuntimeError: if the runner lost a chunk.
     """
-    run = prepared[0].run if prepared else ""
-    check_run(work_dir, run)
+    work.check()
     chunks = sorted(prepared, key=lambda chunk: chunk.number)
     if [chunk.number for chunk in chunks] != list(range(len(chunks))) or not chunks[-1].is_last:
         raise RuntimeError(
@@ -108,11 +104,11 @@ def plan_shards(
             "the Beam runner's failure (its local multi_threading mode is known for it)."
         )
     plan = _hash_plan(chunks, options)
-    with _local_rows(chunks, work_dir) as paths:
-        sources, labels, placement = _judge(chunks, work_dir, paths, options)
+    with _local_rows(chunks, work) as paths:
+        sources, labels, placement = _judge(chunks, work, paths, options)
         tables = map(read_rows, paths)
-        scratch_dir = work_dir if files.is_local(work_dir) else None
-        target, books_dir = _placed_path(work_dir, plan), find_books(work_dir, plan)
+        scratch_dir = work.path if work.is_local else None
+        target, books_dir = work.placed_path(plan), work.books_dir(plan)
         _, row_spans = call_together(
             lambda: write_books(tables, sources, placement, labels, books_dir, options),
             lambda: write_placed_rows(paths, placement, target, scratch_dir),
@@ -127,22 +123,22 @@ def plan_shards(
 
     def make_task(number: int, pair: tuple[str, int, int]) -> ShardTask:
         columns, row_span = options.record_columns, row_spans[number]
-        return ShardTask(*pair, number, total, plan, row_span, columns, run, classes)
+        return ShardTask(*pair, number, total, plan, row_span, columns, classes)
 
     return [make_task(number, pair) for number, pair in enumerate(pairs)]
 
 
-def judge_rows(chunks: Sequence[PreparedChunk], work_dir: str, options: IngestOptions) -> None:
+def judge_rows(chunks: Sequence[PreparedChunk], work: WorkFolder, options: IngestOptions) -> None:
     """Raises UserError as `plan_shards` does, and plans nothing."""
-    with _local_rows(chunks, work_dir) as paths:
-        _judge(chunks, work_dir, paths, options)
+    with _local_rows(chunks, work) as paths:
+        _judge(chunks, work, paths, options)
 
 
 def _judge(
-    chunks: Sequence[PreparedChunk], work_dir: str, paths: Sequence[str], options: IngestOptions
+    chunks: Sequence[PreparedChunk], work: WorkFolder, paths: Sequence[str], options: IngestOptions
 ) -> tuple[Sources, list[str], Placement]:
     """The sources, what their label codes stand for, and their places, if not too many are lost."""
-    check_share_of_bad(chunks, work_dir, options)
+    check_share_of_bad(chunks, work, options)
     sources, labels = _read_sources(chunks, paths, options)
     placement = place_sources(sources, options)
     check_conflicts(chunks, placement, map(read_rows, paths), options)
@@ -160,7 +156,7 @@ def _number_classes(
 
 
 def check_share_of_bad(
-    chunks: Sequence[PreparedChunk], work_dir: str, options: IngestOptions
+    chunks: Sequence[PreparedChunk], work: WorkFolder, options: IngestOptions
 ) -> None:
     """Stops the run if no image is usable or too many are bad, and says why."""
     found, bad = sum(chunk.found for chunk in chunks), sum(chunk.bad for chunk in chunks)
@@ -170,7 +166,7 @@ def check_share_of_bad(
     if bad < judged and bad <= options.max_bad_fraction * judged:
         return
     reasons: dict[str, list[str]] = collections.defaultdict(list)
-    for row in _unusable_rows(chunks, work_dir, with_skipped=bad == judged):
+    for row in _unusable_rows(chunks, work, with_skipped=bad == judged):
         reasons[row["reason"]].append(f"{os.fsdecode(row['path'])!r}: {row['message']}")
     frequent = sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0]))[:5]
     lines = [f"  {len(paths)} {reason}, for example {paths[0]}" for reason, paths in frequent]
@@ -206,13 +202,9 @@ def check_conflicts(
     )
 
 
-def read_task_rows(task: ShardTask, work_dir: str) -> pa.Table:
+def read_task_rows(task: ShardTask, work: WorkFolder) -> pa.Table:
     """Reads the rows of a shard, in their final order."""
-    return read_placed_rows(_placed_path(work_dir, task.plan), task.row_span)
-
-
-def _placed_path(work_dir: str, plan: str) -> str:
-    return files.join(work_dir, f"placed-{plan}.arrow")
+    return read_placed_rows(work.placed_path(task.plan), task.row_span)
 
 
 def _hash_plan(chunks: Sequence[PreparedChunk], options: IngestOptions) -> str:
@@ -222,10 +214,10 @@ def _hash_plan(chunks: Sequence[PreparedChunk], options: IngestOptions) -> str:
 
 
 @contextlib.contextmanager
-def _local_rows(chunks: Sequence[PreparedChunk], work_dir: str) -> Iterator[list[str]]:
+def _local_rows(chunks: Sequence[PreparedChunk], work: WorkFolder) -> Iterator[list[str]]:
     """Paths on this machine's disk to the rows of chunks; copies, if they are elsewhere."""
-    paths = [rows_path(work_dir, name) for chunk in chunks for name in chunk.names]
-    if files.is_local(work_dir):
+    paths = [work.rows_path(name) for chunk in chunks for name in chunk.names]
+    if work.is_local:
         yield paths
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -236,15 +228,15 @@ def _local_rows(chunks: Sequence[PreparedChunk], work_dir: str) -> Iterator[list
                 file.writelines(files.read_blocks(path))
             return target
 
-        yield list(map_in_order(copy, paths, files.count_threads(work_dir)))
+        yield list(map_in_order(copy, paths, files.count_threads(work.path)))
 
 
 def _unusable_rows(
-    chunks: Sequence[PreparedChunk], work_dir: str, with_skipped: bool
+    chunks: Sequence[PreparedChunk], work: WorkFolder, with_skipped: bool
 ) -> Iterator[dict]:
     for chunk in chunks:
         if chunk.bad or chunk.skipped:
-            rows = read_chunk_rows(chunk, work_dir)
+            rows = read_chunk_rows(chunk, work)
             for row in rows.filter(pc.is_valid(rows["reason"])).to_pylist():
                 if with_skipped or not row["is_skipped"]:
                     yield row

@@ -16,6 +16,7 @@ import pyarrow as pa
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.places import order_keys
+from image_pipeline.components.ingest.work_folder import WorkFolder
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order
 
 # Spans of a remote file that are closer than this are read in one request: at 100 MB/s the gap
@@ -41,7 +42,7 @@ class Payloads(Protocol):
         """
 
 
-def write_payloads(results: Iterable[Result], name: str, work_dir: str, seed: int) -> list[dict]:
+def write_payloads(results: Iterable[Result], name: str, work: WorkFolder, seed: int) -> list[dict]:
     """Writes the payloads of a chunk, as they come.
 
     To a store they go in blocks, each in the shuffled order: a shard's images in a block are then
@@ -50,7 +51,7 @@ def write_payloads(results: Iterable[Result], name: str, work_dir: str, seed: in
     Args:
       results: what was prepared, in the order of the sources.
       name: name of the chunk.
-      work_dir: the working folder.
+      work: the working folder.
       seed: of the shuffled order.
 
     Returns:
@@ -59,8 +60,8 @@ def write_payloads(results: Iterable[Result], name: str, work_dir: str, seed: in
     """
     rows: list[dict] = []
     offset = 0
-    is_local = files.is_local(work_dir)
-    with files.write_atomically(payload_path(work_dir, name)) as file:
+    is_local = work.is_local
+    with files.write_atomically(work.payload_path(name)) as file:
         for block in make_blocks(results, 1 if is_local else _BLOCK_BYTES):
             rows += [row for row, _ in block]
             ordered = block if is_local else _shuffle(block, seed)
@@ -93,7 +94,7 @@ def _shuffle(block: list[Result], seed: int) -> list[Result]:
 
 
 @contextlib.contextmanager
-def open_payloads(rows: pa.Table, work_dir: str) -> Iterator[Payloads]:
+def open_payloads(rows: pa.Table, work: WorkFolder) -> Iterator[Payloads]:
     """Gives access to the payloads of some rows.
 
     From a remote working folder, threads first copy them to a temporary file: read one by one, each
@@ -101,27 +102,27 @@ def open_payloads(rows: pa.Table, work_dir: str) -> Iterator[Payloads]:
 
     Args:
       rows: with the columns chunk, payload_offset and payload_length.
-      work_dir: the working folder.
+      work: the working folder.
     """
     with contextlib.ExitStack() as stack:
-        if files.is_local(work_dir):
-            yield stack.enter_context(contextlib.closing(PayloadReader(work_dir)))
+        if work.is_local:
+            yield stack.enter_context(contextlib.closing(PayloadReader(work)))
         else:
             copy = stack.enter_context(tempfile.TemporaryFile())
-            yield CopiedPayloads(rows, work_dir, copy)
+            yield CopiedPayloads(rows, work, copy)
 
 
 class CopiedPayloads:
     """Payloads copied to a local file."""
 
-    def __init__(self, rows: pa.Table, work_dir: str, copy: BinaryIO):
+    def __init__(self, rows: pa.Table, work: WorkFolder, copy: BinaryIO):
         """Copies the payloads of the rows."""
-        self._work_dir, self._copy = work_dir, copy
+        self._work, self._copy = work, copy
         self._places: dict[tuple[str, int], int] = {}
         spans = join_spans(rows)
 
         def fetch(span: list[Span]) -> bytes:
-            path, start, end = payload_path(work_dir, span[0][0]), span[0][1], span[-1][2]
+            path, start, end = work.payload_path(span[0][0]), span[0][1], span[-1][2]
             with _explained(path):
                 return files.read_file(path, start, end)
 
@@ -135,7 +136,7 @@ class CopiedPayloads:
     def read(self, chunk: str, offset: int, length: int, crc32c: int) -> bytes:
         """As `Payloads.read`."""
         self._copy.seek(self._places[chunk, offset])
-        return _check(self._copy.read(length), payload_path(self._work_dir, chunk), length, crc32c)
+        return _check(self._copy.read(length), self._work.payload_path(chunk), length, crc32c)
 
 
 def join_spans(rows: pa.Table) -> list[list[Span]]:
@@ -161,15 +162,15 @@ def join_spans(rows: pa.Table) -> list[list[Span]]:
 class PayloadReader:
     """Payloads read in place, with at most 128 files open."""
 
-    def __init__(self, work_dir: str, max_open: int = 128):
+    def __init__(self, work: WorkFolder, max_open: int = 128):
         """Prepares to read; a file is opened when it is first read."""
-        self._work_dir = work_dir
+        self._work = work
         self._max_open = max_open
         self._open: dict[str, BinaryIO] = {}
 
     def read(self, chunk: str, offset: int, length: int, crc32c: int) -> bytes:
         """As `Payloads.read`."""
-        path, file = payload_path(self._work_dir, chunk), self._open.pop(chunk, None)
+        path, file = self._work.payload_path(chunk), self._open.pop(chunk, None)
         if file is None:
             if len(self._open) >= self._max_open:
                 self._open.pop(next(iter(self._open))).close()
@@ -184,16 +185,6 @@ class PayloadReader:
         for file in self._open.values():
             file.close()
         self._open.clear()
-
-
-def rows_path(work_dir: str, chunk: str) -> str:
-    """The file of a chunk's rows."""
-    return files.join(work_dir, "prepared", f"{chunk}.arrow")
-
-
-def payload_path(work_dir: str, chunk: str) -> str:
-    """The file of a chunk's prepared images."""
-    return files.join(work_dir, "prepared", f"{chunk}.payload")
 
 
 def _check(data: bytes, path: str, length: int, crc32c: int) -> bytes:

@@ -1,91 +1,110 @@
-"""Prepares a chunk of images, in threads.
+"""Prepares images: reads each source once, decides whether it is usable, makes what is stored.
 
 A chunk becomes three files in the working folder: `….payload`, the prepared images one after the
-other, `….arrow`, a row for every source (see `prepared_rows`), and last a mark that it is done,
-which names the other two, so an interrupted run continues after it. How many images a generator's
-shards hold is known when they have run, so of them, rows and payloads are written in parts of
-bounded size.
+other, `….arrow`, a row for every source (see `prepared`), and last a mark that it is done, which
+names the other two, so an interrupted run goes on after it. How many images a generator's shards
+hold is known when they have run, so their rows and payloads are written in parts of bounded size.
 """
 
+import dataclasses
 import hashlib
 import itertools
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from image_pipeline.components import files, progress
 from image_pipeline.components.archives.byte_ranges import read_ahead
+from image_pipeline.components.arrays.in_place import make_reference
+from image_pipeline.components.dataset.lists import LEFT_OUT
+from image_pipeline.components.dataset.record import make_record_id
 from image_pipeline.components.function_version import images_version
 from image_pipeline.components.generators.generator import open_generator
-from image_pipeline.components.ingest.fence import check_after
-from image_pipeline.components.ingest.listed import ListedChunk, read_chunk
-from image_pipeline.components.ingest.prepare_source import (
-    Read,
-    prepare_data,
-    prepare_source,
-    read_pair,
-)
-from image_pipeline.components.ingest.prepared_rows import (
-    PreparedChunk,
-    count_unusable,
-    find_done,
-    mark_done,
-    name_anew,
-    name_parts,
-    write_rows,
-)
+from image_pipeline.components.images.depth import Levels
+from image_pipeline.components.images.mask_file import BAD_MASK, MASK_SIZE
+from image_pipeline.components.images.prepare import BadImage, PreparedImage, prepare_image
+from image_pipeline.components.ingest.perceptual import hash_image
+from image_pipeline.components.ingest.prepared_rows import count_unusable, write_rows
+from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder, name_parts
+from image_pipeline.components.labels.boxes import BAD_BOX
+from image_pipeline.components.labels.kind import Fitted
+from image_pipeline.components.labels.kinds import MASKS
+from image_pipeline.components.meaning.masks import has_mask_name, in_mask_folder
 from image_pipeline.components.meaning.open_source import open_source
 from image_pipeline.components.meaning.options import IngestOptions
+from image_pipeline.components.meaning.path_patterns import (
+    find_tags,
+    further_of,
+    group_of,
+    is_rare,
+    label_of,
+    split_of,
+)
+from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.options import TableOptions
+from image_pipeline.components.sources.pairs import match_template
+from image_pipeline.components.sources.reading import (
+    MISSING_FILE,
+    SkippedFile,
+    names_other_kind,
+    try_read_pair,
+)
 from image_pipeline.components.sources.references import Chunk, ImageRef, Source, list_fields
 from image_pipeline.components.sources.source_kinds import check_unchanged, kind_of
+from image_pipeline.components.tables.table import check_bad_row
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order, usable_cores
 
-_PART_ROWS = 4096
-Result = TypeVar("Result")
 CODE_VERSION = 7  # Raise it when the same source and options would give other rows or payloads.
+_PART_ROWS = 4096
+# What is wrong with a table's row, not with an image; that a file is missing behind a URI is only
+# known when it is read.
+_OF_ROWS = (MISSING_FILE, "no_label", "unknown_label", "unknown_split", "no_mask", BAD_BOX)
+_LEFT_OUT = SkippedFile(LEFT_OUT, "named by ingest.leave_out")
+_RARE = SkippedFile("rare_class", "its class has fewer images than ingest.labels.min_images")
+_OTHER_MASK = SkippedFile(
+    "other_mask", "named as a mask is, but as neither ingest.masks.images nor .masks says"
+)
 
-
-def prepare(
-    listed: ListedChunk, images_dir: str, work_dir: str, options: IngestOptions
-) -> PreparedChunk:
-    """Prepares a chunk of the listing, see `prepare_chunk`; raises as `check_run`."""
-    return prepare_chunk(read_chunk(listed, work_dir), images_dir, work_dir, options)
+Read = bytes | BadImage | SkippedFile
+Result = TypeVar("Result")
 
 
 def prepare_chunk(
-    chunk: Chunk, images_dir: str, work_dir: str, options: IngestOptions
+    chunk: Chunk, images_dir: str, work: WorkFolder, options: IngestOptions
 ) -> PreparedChunk:
     """Prepares a chunk's images, or what its shards yield, unless an earlier run already did.
 
     Args:
       chunk: the references, to images or to shards of a generator.
       images_dir: the folder, table or generator that they are of.
-      work_dir: the working folder; it survives a failed run.
+      work: the working folder; it survives a failed run.
       options: of ingest.
 
     Returns:
       What was prepared.
+
+    Raises:
+      UserError: if another run has begun, or a file was changed after it was listed.
     """
-    key = name_chunk(chunk, images_dir, work_dir, options)
-    done = find_done(chunk, key, work_dir)
+    key = name_chunk(chunk, images_dir, work, options)
+    done = work.find_prepared(chunk, key)
     if done is not None and not _may_be_repaired(chunk, done):
         progress.advance(done.found, done.bad, done.skipped)
         return done
-    name, place = name_anew(key), (chunk.number, chunk.is_last)
+    name, place = work.name_attempt(key), (chunk.number, chunk.is_last)
     if kind_of(images_dir).lists_images:
         source = open_source(images_dir, options)
         source = read_ahead(chunk.refs, source, options.prepare.max_file_bytes)
-        results = _prepare_unchanged(chunk.refs, source, work_dir, options)
-        results = check_after(results, work_dir, chunk.run)
-        bad, skipped = count_unusable(write_rows(results, name, work_dir, options))
-        done = PreparedChunk(*place, len(chunk.refs), bad, name, skipped, run=chunk.run)
+        results = work.check_after(_prepare_unchanged(chunk.refs, source, work, options))
+        bad, skipped = count_unusable(write_rows(results, name, work, options))
+        done = PreparedChunk(*place, len(chunk.refs), bad, name, skipped)
     else:
-        parts = list(_write_parts(chunk, images_dir, work_dir, name, options))
+        parts = list(_write_parts(chunk, images_dir, work, name, options))
         found, bad, skipped = (sum(counts) for counts in zip(*parts, strict=True))
         shards = len(chunk.refs)
-        done = PreparedChunk(*place, found, bad, name, skipped, shards, len(parts), chunk.run)
-    mark_done(done, key, work_dir)
+        done = PreparedChunk(*place, found, bad, name, skipped, shards, len(parts))
+    work.mark_prepared(done, key)
     return done
 
 
@@ -95,7 +114,7 @@ def _may_be_repaired(chunk: Chunk, done: PreparedChunk) -> bool:
     return not is_seen and done.bad > 0
 
 
-def name_chunk(chunk: Chunk, images_dir: str, work_dir: str, options: IngestOptions) -> str:
+def name_chunk(chunk: Chunk, images_dir: str, work: WorkFolder, options: IngestOptions) -> str:
     """A hash of everything that the chunk's rows and payloads depend on."""
     kept = {"prepare", "label_pattern", "group_pattern", "split_pattern", "split_names", "classes"}
     kept |= {"splits", *TableOptions.model_fields}
@@ -103,7 +122,7 @@ def name_chunk(chunk: Chunk, images_dir: str, work_dir: str, options: IngestOpti
     kept |= {name for name in newer if getattr(options, name)}
     depends_on = [CODE_VERSION, options.model_dump(mode="json", include=kept)]
     depends_on += [options.near_duplicates is not None]  # Its value matters later, in the plan.
-    if not files.is_local(work_dir):
+    if not work.is_local:
         depends_on += [options.seed]  # See `write_payloads`.
     if not kind_of(images_dir).is_dated:
         depends_on += [open_source(images_dir, options).root]
@@ -112,12 +131,63 @@ def name_chunk(chunk: Chunk, images_dir: str, work_dir: str, options: IngestOpti
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:32]
 
 
+def _prepare_unchanged(
+    refs: Sequence[ImageRef], source: Source, work: WorkFolder, options: IngestOptions
+) -> Iterator[tuple[dict, bytes]]:
+    """Prepares images in threads, in order; fails in the end if a file was changed meanwhile."""
+    yield from _count_progress(
+        map_read(
+            lambda ref, read: prepare_source(ref, source, work, options, read),
+            refs,
+            source,
+            options,
+        )
+    )
+    check_unchanged(refs)
+
+
+def _write_parts(
+    chunk: Chunk, images_dir: str, work: WorkFolder, name: str, options: IngestOptions
+) -> Iterator[tuple[int, int, int]]:
+    """Writes the parts; yields how many items of each there are, bad ones and skipped ones."""
+    source = open_generator(images_dir, options)
+    results = _count_progress(
+        map_in_order(
+            lambda item: prepare_source(*item, work, options),
+            source.items(chunk.refs),
+            count_threads(source, options),
+        )
+    )
+    rows, parts = None, 0
+    while rows is None or len(rows) == _PART_ROWS:
+        parts += 1
+        part = work.check_after(itertools.islice(results, _PART_ROWS))
+        rows = write_rows(part, name_parts(name, parts)[-1], work, options)
+        yield len(rows), *count_unusable(rows)
+
+
 def _count_progress(results: Iterable[tuple[dict, bytes]]) -> Iterator[tuple[dict, bytes]]:
-    """Counts prepared images as progress."""
     for row, payload in results:
         is_skipped = "is_skipped" in row
         progress.advance(bad="reason" in row and not is_skipped, skipped=is_skipped)
         yield row, payload
+
+
+def map_read(
+    function: Callable[[ImageRef, tuple[Read, Read | None]], Result],
+    refs: Iterable[ImageRef],
+    source: Source,
+    options: IngestOptions,
+) -> Iterator[Result]:
+    """Applies a function to references and what `read_pair` gives of them, in threads, in order."""
+    threads = count_threads(source, options)
+    if files.is_local(source.root):
+        return map_in_order(
+            lambda ref: function(ref, read_pair(ref, source, options)), refs, threads, batch=8
+        )
+    # Many threads wait for the store, but few decode: a decoded image is 30 times its file's size.
+    read = map_in_order(lambda ref: (ref, read_pair(ref, source, options)), refs, threads, ahead=1)
+    return map_in_order(lambda each: function(*each), read, usable_cores() + 1, ahead=2)
 
 
 def count_threads(source: Source, options: IngestOptions) -> int:
@@ -126,61 +196,163 @@ def count_threads(source: Source, options: IngestOptions) -> int:
     return options.threads or (usable_cores() + 1 if is_local else REMOTE_THREADS)
 
 
-def _write_parts(
-    chunk: Chunk, images_dir: str, work_dir: str, name: str, options: IngestOptions
-) -> Iterator[tuple[int, int, int]]:
-    """Writes the parts; yields how many items of each there are, bad ones and skipped ones."""
-    source = open_generator(images_dir, options)
-    results = _count_progress(
-        map_in_order(
-            lambda item: prepare_source(*item, work_dir, options),
-            source.items(chunk.refs),
-            count_threads(source, options),
-        )
-    )
-    rows, parts = None, 0
-    while rows is None or len(rows) == _PART_ROWS:
-        parts += 1
-        part_name = name_parts(name, parts)[-1]
-        part = check_after(itertools.islice(results, _PART_ROWS), work_dir, chunk.run)
-        rows = write_rows(part, part_name, work_dir, options)
-        yield len(rows), *count_unusable(rows)
-
-
-def _prepare_unchanged(
-    refs: Sequence[ImageRef], source: Source, work_dir: str, options: IngestOptions
-) -> Iterator[tuple[dict, bytes]]:
-    """Prepares sources in threads; yields the results of `prepare_data` in order.
-
-    Fails in the end, before the chunk is done, if a file was changed.
-    """
-
-    def prepare_read(ref: ImageRef, read: Read, mask: Read | None) -> tuple[dict, bytes]:
-        return prepare_data(ref, read, mask, work_dir, options)
-
-    yield from _count_progress(map_read(prepare_read, refs, source, options))
-    check_unchanged(refs)
-
-
-def map_read(
-    function: Callable[[ImageRef, Read, Read | None], Result],
-    refs: Iterable[ImageRef],
+def prepare_source(
+    ref: ImageRef,
     source: Source,
+    work: WorkFolder,
     options: IngestOptions,
-) -> Iterator[Result]:
-    """Applies a function to references and what `read_pair` gives of them, in threads, in order."""
-    if files.is_local(source.root):
-        return map_in_order(
-            lambda ref: function(ref, *read_pair(ref, source, options)),
-            refs,
-            count_threads(source, options),
-            batch=8,
+    read: tuple[Read, Read | None] | None = None,
+    levels: Levels | None = None,
+) -> tuple[dict, bytes]:
+    """The way of one image: read it, decide whether it is usable, make what is stored.
+
+    Args:
+      ref: the image.
+      source: what it is read from.
+      work: the working folder, where the bytes of unusable images are kept.
+      options: of ingest.
+      read: what `read_pair` gave, if it was read already.
+      levels: as of `prepare_image`.
+
+    Returns:
+      The source's row (see `ROW_SCHEMA`) and the bytes to store, b"" if it is not usable.
+
+    Raises:
+      UserError: if it is a table's bad row, and these are not to be quarantined.
+    """
+    # Everything that follows works on these bytes: a file that changes later does no harm.
+    data, mask = read or read_pair(ref, source, options)
+    row: dict[str, Any] = columns_of(ref, options) | {"source_bytes": ref.size_bytes}
+    # What is no image is listed, but counts as no damage, and its bytes are not kept.
+    if isinstance(data, SkippedFile):
+        return row | {"is_skipped": True, "reason": data.kind, "message": data.message}, b""
+    try:
+        if isinstance(data, BadImage):
+            raise data
+        # The hash comes before all checks: lists name an unusable file by its bytes, too.
+        content = hashlib.sha256(data).digest()
+        row |= {"sha256": content, "source_bytes": len(data)}
+        row["record_id"] = make_record_id(content, row["path"])
+        # What the path and the table tell is checked before the costly part, decoding.
+        _check_named(row, ref, options)
+        image = prepare_image(data, options.prepare, levels)
+        stored = make_reference(ref, data, image.encoded) if options.in_place else image.encoded
+        # Masks and boxes follow the image: they are fitted to the size it is stored in.
+        fitted = _fit_label(ref, mask, image, options)
+    except BadImage as error:
+        if ref.annotations is not None and error.reason in _OF_ROWS:
+            check_bad_row(error.message, options)
+        if isinstance(data, bytes) and data and not files.is_file(copy := work.copy_path(data)):
+            files.write_file(copy, data)
+        return row | {"reason": error.reason, "message": error.message}, b""
+    # Near-duplicates are of the stored image, which a retry still has when the source is gone.
+    if options.near_duplicates is not None:
+        row["perceptual_hash"] = hash_image(image)
+    row |= {field.name: getattr(image, field.name) for field in dataclasses.fields(image)}
+    del row["encoded"]
+    row["notes"] = [*image.notes, *fitted.notes]
+    if fitted.features:
+        assert ref.annotations is not None
+        row["further"] = json.dumps([*further_of(ref, options)[:-1], *fitted.features])
+    return {**row, **fitted.row}, fitted.stored + stored
+
+
+def read_pair(ref: ImageRef, source: Source, options: IngestOptions) -> tuple[Read, Read | None]:
+    """What is read of a reference and of its mask, or why it cannot be; None where it has none."""
+    if options.leave_out and options.is_left_out(decode_name(ref.path)):
+        return _LEFT_OUT, None
+    if is_rare(ref, options):
+        return _RARE, None
+    if _is_other_mask(ref, options):
+        return _OTHER_MASK, None
+    prepare = options.prepare
+    return try_read_pair(ref, source, prepare.max_file_bytes, prepare.sound is not None)
+
+
+def columns_of(ref: ImageRef, options: IngestOptions) -> dict[str, Any]:
+    """The columns of a source's row that depend on its path, or on its row of a table."""
+    columns = {
+        "path": os.fsencode(ref.path),
+        "label": label_of(ref, options),
+        "group": group_of(ref, options),
+        "forced_split": split_of(ref, options),
+    }
+    if ref.annotations is not None and ref.annotations.further:
+        columns["further"] = json.dumps(further_of(ref, options))
+    return columns
+
+
+def _is_other_mask(ref: ImageRef, options: IngestOptions) -> bool:
+    """Whether it is named as a mask is, but none is paired: of several an image, one is taken."""
+    images = None if options.masks is None else options.masks.images
+    is_free = ref.mask is None and ref.problem is None and ref.annotations is None
+    if images is None or not is_free or names_other_kind(ref.path):
+        return False
+    is_image = match_template(images, ref.path) is not None
+    return has_mask_name(ref.path) or (in_mask_folder(ref.path) and not is_image)
+
+
+def _check_named(row: dict, ref: ImageRef, options: IngestOptions) -> None:
+    """Checks that the path or the table names a known label, and no unknown split."""
+    at = "" if ref.annotations is None else f"{ref.annotations.row}: "
+    if row["label"] is None:
+        missing = f"the path does not match label_pattern {options.label_pattern!r}"
+        if ref.annotations is not None and ref.annotations.label is not None:
+            missing = f"{at}the column {options.columns['label']!r} is empty"
+        raise BadImage("no_label", missing)
+    labels = [row["label"]] if (tags := find_tags(ref, options)) is None else tags
+    if options.classes is not None and (unknown := set(labels).difference(options.classes)):
+        raise BadImage("unknown_label", f"{at}{min(unknown)!r} is not one of ingest.classes")
+    if row["forced_split"] is not None and row["forced_split"] not in options.splits:
+        known = ", ".join(options.splits)
+        raise BadImage(
+            "unknown_split",
+            f"{at}{row['forced_split']!r} is not one of splits: {known}; set ingest.splits, or "
+            "ingest.split_names",
         )
-    # Many threads wait for the store, but few decode: a decoded image is 30 times its file's size.
-    read = map_in_order(
-        lambda ref: (ref, *read_pair(ref, source, options)),
-        refs,
-        count_threads(source, options),
-        ahead=1,
-    )
-    return map_in_order(lambda each: function(*each), read, usable_cores() + 1, ahead=2)
+
+
+def _fit_label(
+    ref: ImageRef, mask: Read | None, image: PreparedImage, options: IngestOptions
+) -> Fitted:
+    """What is stored of an image's annotations; raises BadImage if they do not fit."""
+    if options.label_kind is MASKS:
+        return _fit_mask(ref, mask, image, options)
+    further = further_of(ref, options)
+    try:
+        return options.label_kind.fit(further[-1] if further else None, image, options.boxes)
+    except BadImage as error:
+        assert ref.annotations is not None
+        raise BadImage(error.reason, f"{ref.annotations.row}: {error.message}") from error
+
+
+def _fit_mask(
+    ref: ImageRef, read: Read | None, image: PreparedImage, options: IngestOptions
+) -> Fitted:
+    """The same of a mask, which has a file of its own."""
+    if ref.mask is None:
+        raise BadImage("no_mask", _explain_no_mask(ref, options))
+    try:
+        if isinstance(read, SkippedFile):
+            raise BadImage(BAD_MASK, read.message)
+        if isinstance(read, BadImage):
+            raise read
+        fitted = MASKS.fit(read, image, options.masks)
+    except BadImage as error:
+        is_own = error.reason in (BAD_MASK, MASK_SIZE)
+        reason = "no_mask" if error.reason == MISSING_FILE else BAD_MASK
+        message = f"its mask {ref.mask.path!r} {'' if is_own else '- '}{error.message}"
+        raise BadImage(error.reason if is_own else reason, message) from error
+    source = os.fsencode(ref.mask.path).decode(errors="backslashreplace")
+    return dataclasses.replace(fitted, row={**fitted.row, "mask_source": source})
+
+
+def _explain_no_mask(ref: ImageRef, options: IngestOptions) -> str:
+    if ref.annotations is not None:
+        return f"{ref.annotations.row}: the column {options.columns.get('mask')!r} is empty"
+    assert options.masks is not None
+    images, masks = options.masks.images or "", options.masks.masks
+    if match_template(images, ref.path) is None:
+        way = "see ingest.masks, or leave it out by ingest.leave_out"
+        return f"its path is neither an image's, {images}, nor a mask's, {masks}; {way}"
+    return f"no file is its mask, which {masks} would fit; see ingest.masks"

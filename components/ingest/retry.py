@@ -22,16 +22,10 @@ from image_pipeline.components.dataset.lists import Duplicate, Quarantined, Skip
 from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators.generator import not_read_again
-from image_pipeline.components.ingest.fence import check_run
 from image_pipeline.components.ingest.partition import read_answers
 from image_pipeline.components.ingest.prepare import prepare_chunk
-from image_pipeline.components.ingest.prepared_rows import (
-    PreparedChunk,
-    count_unusable,
-    read_chunk_rows,
-    sum_rows,
-)
-from image_pipeline.components.ingest.sealed import read_sealed, write_sealed
+from image_pipeline.components.ingest.prepared_rows import count_unusable, read_chunk_rows
+from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder
 from image_pipeline.components.meaning.open_source import open_source
 from image_pipeline.components.meaning.options import IngestOptions, flatten_options
 from image_pipeline.components.messages import show
@@ -116,7 +110,7 @@ def check_not_in_place(options: IngestOptions) -> None:
 
 
 def prepare_quarantined(
-    images_dir: str, output_dir: str, work_dir: str, options: IngestOptions
+    images_dir: str, output_dir: str, work: WorkFolder, options: IngestOptions
 ) -> tuple[list[PreparedChunk], Retry]:
     """Prepares the quarantined files as they are now.
 
@@ -143,8 +137,8 @@ def prepare_quarantined(
     stored = _list_stored(output_dir) if kind.has_rows else set()
     cut = {line.path for line in lines if line.message.endswith(LOST)}
     refs = _check_cut(_find_named(source, names, stored, met), cut, images_dir)
-    chunks = [prepare_chunk(chunk, images_dir, work_dir, options) for chunk in make_chunks(refs)]
-    rows = pa.concat_tables(read_chunk_rows(chunk, work_dir) for chunk in chunks)
+    chunks = [prepare_chunk(chunk, images_dir, work, options) for chunk in make_chunks(refs)]
+    rows = pa.concat_tables(read_chunk_rows(chunk, work) for chunk in chunks)
     bad, skipped = count_unusable(rows)
     bad += _count_conflicts(rows, options)
     gone = quarantined - met
@@ -236,39 +230,35 @@ def _count_conflicts(rows: pa.Table, options: IngestOptions) -> int:
 
 
 def write_marker(
-    chunks: list[PreparedChunk],
-    retry: Retry,
-    work_dir: str,
-    options: IngestOptions,
-    run: str = "",
+    chunks: list[PreparedChunk], retry: Retry, work: WorkFolder, options: IngestOptions
 ) -> None:
     """Writes what `read_marker` reads: from now on, the data set may be overwritten.
 
     Raises:
       UserError: if another run has begun.
     """
-    check_run(work_dir, run)
+    work.check()
     stored = {
         "chunks": [dataclasses.asdict(chunk) for chunk in chunks],
-        "rows": [sum_rows(chunk, work_dir) for chunk in chunks],
+        "rows": [work.sum_rows(chunk) for chunk in chunks],
         "retry": dataclasses.asdict(retry),
         "options": options.stored_form(),
     }
-    write_sealed(files.join(work_dir, _MARKER), stored)
+    work.write_sealed(_MARKER, stored)
 
 
-def read_marker(work_dir: str) -> tuple[list[PreparedChunk], Retry, dict]:
+def read_marker(work: WorkFolder) -> tuple[list[PreparedChunk], Retry, dict]:
     """Reads what the rest of a retry needs: the chunks, the counts and the stored options.
 
     Raises:
       UserError: if that is not as it was written, and so the data set cannot be completed.
     """
-    stored = read_sealed(files.join(work_dir, _MARKER))
+    stored = work.read_sealed(_MARKER)
     chunks = [] if stored is None else [PreparedChunk(**chunk) for chunk in stored["chunks"]]
-    if stored is None or stored["rows"] != [sum_rows(chunk, work_dir) for chunk in chunks]:
+    if stored is None or stored["rows"] != [work.sum_rows(chunk) for chunk in chunks]:
         raise UserError(
             "The retry that was interrupted cannot go on: the list of its images is damaged, or of "
             "another version. If that, go on with the version that began; else delete the folder "
-            f"{work_dir!r} and run ingest again on all images, with the same options."
+            f"{work.path!r} and run ingest again on all images, with the same options."
         )
     return chunks, Retry(**stored["retry"]), stored["options"]

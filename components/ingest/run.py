@@ -1,16 +1,30 @@
-"""Runs ingest, and the retry of quarantined files, as Beam jobs without TFX."""
+"""Ingest, and the retry of quarantined files, as Beam jobs without TFX.
 
+Only references to files and counts cross Beam's stages, never images: one element for hundreds of
+images. No runner ever shuffles or holds pixels.
+"""
+
+import collections
+import concurrent.futures
 import dataclasses
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator, Sequence
 
 import apache_beam as beam
+from apache_beam.pvalue import AsSingleton
+from apache_beam.transforms.window import GlobalWindows
+from apache_beam.utils.windowed_value import WindowedValue
 
 from image_pipeline.components import files
+from image_pipeline.components.beam.counters import count
+from image_pipeline.components.beam.flags import JobOptions
 from image_pipeline.components.beam.job import run_job
 from image_pipeline.components.dataset.manifest import Manifest, read_whole_manifest
-from image_pipeline.components.ingest.counts import check_finished, start_counts
-from image_pipeline.components.ingest.fence import hold_run
-from image_pipeline.components.ingest.listed import keep_listing
+from image_pipeline.components.ingest.find_depth import add_up, count_chunk, find_depth
+from image_pipeline.components.ingest.output import start_output, write_manifest
+from image_pipeline.components.ingest.partition import ShardTask, plan_shards
+from image_pipeline.components.ingest.plan import memory_to_plan
+from image_pipeline.components.ingest.prepare import prepare_chunk
 from image_pipeline.components.ingest.retry import (
     Retry,
     check_not_in_place,
@@ -19,10 +33,19 @@ from image_pipeline.components.ingest.retry import (
     is_interrupted,
     prepare_quarantined,
     read_marker,
+    write_marker,
 )
-from image_pipeline.components.ingest.transforms import IngestImages, UnpackDataSet, WriteDataSet
+from image_pipeline.components.ingest.shards import WrittenShard, write_shard
+from image_pipeline.components.ingest.unpack import list_rows, list_shards, unpack_shard
+from image_pipeline.components.ingest.work_folder import (
+    ListedChunk,
+    PreparedChunk,
+    WorkFolder,
+    list_chunks,
+)
 from image_pipeline.components.meaning.listing import Listing, list_images
 from image_pipeline.components.meaning.options import IngestOptions
+from image_pipeline.components.threads import start
 
 
 def run_ingest(
@@ -49,16 +72,144 @@ def run_ingest(
       UserError: if the person who called can put it right.
       RuntimeError: if a stage lost what entered it; the message names the stage.
     """
-    start_counts(work_dir)
-    with hold_run(work_dir) as run:
+    with WorkFolder(work_dir).hold() as work:
         listing = listing or list_images(images_dir, options)
-        keep_listing(listing, work_dir, run)
-        ingest = IngestImages(images_dir, output_dir, work_dir, listing.options, run)
+        work.keep_listing(listing)
+        ingest = IngestImages(images_dir, output_dir, work, listing.options)
         with run_job(make_pipeline(), work_dir) as root:
             root | "Ingest" >> ingest
-        manifest = check_finished(work_dir)
+        manifest = work.read_finished()
         files.delete_tree(work_dir)
     return manifest
+
+
+@dataclasses.dataclass
+class IngestImages(beam.PTransform):
+    """Ingests a folder of images into an output folder.
+
+    Attributes:
+      images_dir: the folder of images, or its URI.
+      output_dir: where shards, index, books and, last, the manifest are written.
+      work: the working folder; kept after a failure, it lets the next run go on.
+      options: of ingest.
+    """
+
+    images_dir: str
+    output_dir: str
+    work: WorkFolder
+    options: IngestOptions
+
+    def expand(self, root: beam.Pipeline) -> beam.PCollection:
+        """Builds the pipeline; its result has one element, the manifest."""
+        folders = (self.images_dir, self.work)
+        # One element for hundreds of references; the runner spreads them over its workers.
+        chunks = (
+            root
+            | "Start" >> beam.Create([self.images_dir])
+            | "List" >> beam.FlatMap(list_chunks, self.work, self.options)  # ListedChunk
+            | "CountListed" >> beam.Map(_count_listed)  # ListedChunk
+            | "SpreadChunks" >> beam.Reshuffle()
+        )
+        # Levels in percent need all images before the first one is stored.
+        complete: IngestOptions | AsSingleton = self.options
+        if self.options.prepare.depth.must_be_found:
+            complete = AsSingleton(
+                chunks
+                | "CountLevels" >> beam.Map(count_chunk, *folders, self.options)  # Counted
+                | "AddUp" >> beam.CombineGlobally(add_up)  # Counted
+                | "FindDepth" >> beam.Map(find_depth, self.work, self.options)  # IngestOptions
+            )
+        # The plan needs all chunks, so that an element that the runner lost is noticed before it.
+        return (
+            chunks
+            | "Prepare" >> beam.Map(prepare_listed, *folders, complete)  # PreparedChunk
+            | "CollectChunks" >> beam.combiners.ToList()  # [PreparedChunk]
+            | "CountFiles" >> beam.Map(self.work.check_prepared)  # [PreparedChunk]
+            | "WriteDataSet"
+            >> WriteDataSet(self.output_dir, self.work, self.options, complete)  # Manifest
+        )
+
+
+@dataclasses.dataclass
+class WriteDataSet(beam.PTransform):
+    """Plans and writes a data set from prepared chunks.
+
+    Attributes:
+      output_dir: where shards, index, books and, last, the manifest are written.
+      work: the working folder, with the chunks' rows and payloads.
+      options: of ingest.
+      complete: the options with what was found in the images, for the manifest; None if they are.
+    """
+
+    output_dir: str
+    work: WorkFolder
+    options: IngestOptions
+    complete: IngestOptions | AsSingleton | None = None
+
+    def expand(self, prepared: beam.PCollection) -> beam.PCollection:
+        """Takes one element, [PreparedChunk]; returns one element, the manifest."""
+        plan = beam.Map(plan_shards, self.work, self.options)
+        expected = prepared.pipeline.options.view_as(JobOptions).expected_images
+        if expected is not None:  # One process plans, and engines can give it more memory.
+            plan = plan.with_resource_hints(min_ram=f"{memory_to_plan(expected, self.options)}B")
+        folders = (self.work, self.output_dir)
+        return (
+            prepared
+            | "Plan" >> plan  # [ShardTask]
+            | "StartOutput" >> beam.FlatMap(start_output, *folders)  # ShardTask
+            | "SpreadShards" >> beam.Reshuffle()
+            | "Write" >> beam.ParDo(WriteShards(*folders))  # WrittenShard
+            | "CollectShards" >> beam.combiners.ToList()  # [WrittenShard]
+            | "WriteManifest"
+            >> beam.Map(write_manifest, *folders, self.complete or self.options)  # Manifest
+        )
+
+
+def _count_listed(chunk: ListedChunk) -> ListedChunk:
+    count(listed=chunk.images)
+    return chunk
+
+
+def prepare_listed(
+    listed: ListedChunk, images_dir: str, work: WorkFolder, options: IngestOptions
+) -> PreparedChunk:
+    """Prepares a chunk of the listing, see `prepare_chunk`."""
+    chunk = prepare_chunk(work.read_chunk(listed), images_dir, work, options)
+    count(done=chunk.found, bad=chunk.bad, skipped=chunk.skipped)
+    return chunk
+
+
+class WriteShards(beam.DoFn):
+    """Writes shards; on an object store, two at a time, each in its own thread."""
+
+    def __init__(self, work: WorkFolder, output_dir: str):
+        """Takes the folders of `write_shard`."""
+        self._folders = (work, output_dir)
+        self._at_once = 1 if work.is_local and files.is_local(output_dir) else 2
+        self._begun: collections.deque[concurrent.futures.Future[WrittenShard]]
+
+    def start_bundle(self) -> None:
+        """Starts without a shard in progress."""
+        self._begun = collections.deque()
+
+    def process(self, task: ShardTask) -> Iterator[WrittenShard]:
+        """Starts a shard; yields a finished one once enough are in progress."""
+        self._begun.append(start(functools.partial(write_shard, task, *self._folders)))
+        if len(self._begun) == self._at_once:
+            yield self._take()
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:
+        """Yields the remaining shards."""
+        while self._begun:
+            yield GlobalWindows.windowed_value(self._take())
+
+    def _take(self) -> WrittenShard:
+        """The shard that was started first. If it failed, the others are stopped, too."""
+        try:
+            return self._begun.popleft().result()
+        except BaseException:
+            concurrent.futures.wait(self._begun)
+            raise
 
 
 def run_retry(
@@ -90,22 +241,68 @@ def run_retry(
         stored = read_whole_manifest(output_dir).options
         options = choose_options(stored, options)
         check_not_in_place(options)
-        with hold_run(work_dir) as run:
-            retried, retry = prepare_quarantined(images_dir, output_dir, work_dir, options)
+        with WorkFolder(work_dir).hold() as work:
+            retried, retry = prepare_quarantined(images_dir, output_dir, work, options)
             if not retry.repaired:
                 files.delete_tree(work_dir)
                 return retry
-            unpack = UnpackDataSet(retried, retry, images_dir, output_dir, work_dir, options, run)
+            unpack = UnpackDataSet(retried, retry, images_dir, output_dir, work, options)
             with run_job(make_pipeline(), work_dir) as root:
                 root | "Retry" >> unpack
-    chunks, retry, stored = read_marker(work_dir)
+    chunks, retry, stored = read_marker(WorkFolder(work_dir))
     options = choose_options(stored, options)
-    start_counts(work_dir)
-    with hold_run(work_dir) as run:
-        chunks = [dataclasses.replace(chunk, run=run) for chunk in chunks]
+    with WorkFolder(work_dir).hold() as work:
         with run_job(make_pipeline(), work_dir) as root:
             chunks_in_one = root | "Start" >> beam.Create([chunks])
-            chunks_in_one | "WriteDataSet" >> WriteDataSet(output_dir, work_dir, options)
-        check_finished(work_dir)
+            chunks_in_one | "WriteDataSet" >> WriteDataSet(output_dir, work, options)
+        work.read_finished()
         files.delete_tree(work_dir)
     return count_written(retry, output_dir)
+
+
+@dataclasses.dataclass
+class UnpackDataSet(beam.PTransform):
+    """Restores a data set's rows and payloads, and adds those of the retried files.
+
+    Attributes:
+      retried: the chunks of the retried files.
+      retry: what became of them.
+      images_dir: the folder of images, or its URI.
+      output_dir: the data set's folder.
+      work: the working folder.
+      options: of ingest.
+    """
+
+    retried: list[PreparedChunk]
+    retry: Retry
+    images_dir: str
+    output_dir: str
+    work: WorkFolder
+    options: IngestOptions
+
+    def expand(self, root: beam.Pipeline) -> beam.PCollection:
+        """Builds the pipeline; its result is the marker in the working folder."""
+        folders, options = (self.output_dir, self.work), self.options
+        return (
+            root
+            | "Start" >> beam.Create([self.output_dir])
+            | "ListShards" >> beam.FlatMap(list_shards)  # (split, number, path)
+            | "SpreadShards" >> beam.Reshuffle()
+            | "Unpack" >> beam.Map(unpack_shard, *folders, options)  # name
+            | "Collect" >> beam.combiners.ToList()  # [name]
+            | "CountShards" >> beam.Map(check_unpacked, self.output_dir)  # [name]
+            | "ListRows"
+            >> beam.Map(list_rows, self.retried, self.images_dir, *folders, options)  # [chunk]
+            | "Mark" >> beam.Map(write_marker, self.retry, self.work, options)
+        )
+
+
+def check_unpacked(names: Sequence[str], output_dir: str) -> Sequence[str]:
+    """Passes the unpacked shards on if they are all that the data set has.
+
+    Raises:
+      RuntimeError: if the runner lost one.
+    """
+    if len(names) != (shards := len(list_shards(output_dir))):
+        raise RuntimeError(f"Stage Unpack lost shards: {shards} in, {len(names)} out.")
+    return names

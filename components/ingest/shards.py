@@ -15,11 +15,10 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset.index_file import index_name, index_schema
 from image_pipeline.components.dataset.record import further_of
 from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, HEADER_BYTES
-from image_pipeline.components.ingest.fence import check_run
 from image_pipeline.components.ingest.framed_records import BATCH_ROWS, frame_records
 from image_pipeline.components.ingest.partition import ShardTask, read_task_rows
 from image_pipeline.components.ingest.payloads import open_payloads
-from image_pipeline.components.ingest.sealed import read_sealed, sum_file, write_sealed
+from image_pipeline.components.ingest.work_folder import WorkFolder, sum_file
 from image_pipeline.components.labels.kinds import find_kind
 from image_pipeline.components.threads import call_together, take_ahead
 
@@ -45,12 +44,12 @@ class WrittenShard:
     counted: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
-def write_shard(task: ShardTask, work_dir: str, output_dir: str) -> WrittenShard:
+def write_shard(task: ShardTask, work: WorkFolder, output_dir: str) -> WrittenShard:
     """Writes the shard and its part of the index, unless an earlier run already did.
 
     Args:
       task: the shard.
-      work_dir: the working folder.
+      work: the working folder.
       output_dir: the shard's path is `task.path` below it.
 
     Returns:
@@ -61,51 +60,42 @@ def write_shard(task: ShardTask, work_dir: str, output_dir: str) -> WrittenShard
     """
     shard_path = files.join(output_dir, task.path)
     _, rows, has_name = call_together(
-        lambda: check_run(work_dir, task.run),
-        lambda: read_task_rows(task, work_dir),
+        work.check,
+        lambda: read_task_rows(task, work),
         lambda: files.is_file(shard_path),
     )
-    content = _hash_rows(rows, task.classes)
-    index_path = files.join(work_dir, "index", f"{task.path}-{content}.arrow")
-    described = _find_described(shard_path, index_path) if has_name else None
+    # Named by its content: which payloads of which chunks, in which order, with which class ids.
+    part = f"index/{task.path}-{_hash_rows(rows, task.classes)}.arrow"
+    described = _find_described(work, shard_path, part) if has_name else None
     if described is None:
-        if has_name:  # An earlier data set's shard must not be taken for this one.
+        if has_name:  # Where a mark is written, no other shard may lie.
             files.delete(shard_path)
-        described = _write_shard_and_index(task, rows, work_dir, shard_path, index_path)
-    return WrittenShard(task, index_path=index_path, **described)
+        # The shard gets its name last: one with its name is complete, and so is its index.
+        with files.write_atomically(shard_path) as shard:
+            index = pa.BufferOutputStream()
+            with pa.ipc.new_file(index, index_schema(task.columns)) as writer:
+                described = _write_records(task, rows, work, shard, writer)
+            content = index.getvalue().to_pybytes()
+            mark = {"shard": described, "index": google_crc32c.value(content)}
+            call_together(
+                lambda: files.write_file(work.join(part), content),
+                lambda: work.write_sealed(f"{part}.json", mark),
+            )
+            work.check()
+    return WrittenShard(task, index_path=work.join(part), **described)
 
 
-def _find_described(shard_path: str, index_path: str) -> dict | None:
-    """What an earlier run has said of a shard that it finished.
+def _find_described(work: WorkFolder, shard_path: str, part: str) -> dict | None:
+    """How an earlier run has described a shard that it finished.
 
-    None if the shard has another length than that says, its part of the index was damaged, or an
-    earlier version has counted less. (The shard itself is not read: its records have checksums of
-    their own.)
+    None if the shard has another length than that, or its part of the index was damaged. (The
+    shard itself is not read: its records have checksums of their own.)
     """
-    stored = read_sealed(f"{index_path}.json")
-    if stored is None or stored["index"] != sum_file(index_path):
+    stored = work.read_sealed(f"{part}.json")
+    if stored is None or stored["index"] != sum_file(work.join(part)):
         return None
     size_bytes, _ = files.stat_file(shard_path)
-    is_whole = size_bytes == stored["shard"]["size_bytes"] and "counted" in stored["shard"]
-    return stored["shard"] if is_whole else None
-
-
-def _write_shard_and_index(
-    task: ShardTask, rows: pa.Table, work_dir: str, shard_path: str, index_path: str
-) -> dict:
-    """The shard gets its name last: a shard with its name is complete, and so is its index."""
-    with files.write_atomically(shard_path) as shard:
-        index = pa.BufferOutputStream()
-        with pa.ipc.new_file(index, index_schema(task.columns)) as writer:
-            described = _write_records(task, rows, work_dir, shard, writer)
-        content = index.getvalue().to_pybytes()
-        said = {"shard": described, "index": google_crc32c.value(content)}
-        call_together(
-            lambda: files.write_file(index_path, content),
-            lambda: write_sealed(f"{index_path}.json", said),
-        )
-        check_run(work_dir, task.run)
-    return described
+    return stored["shard"] if size_bytes == stored["shard"]["size_bytes"] else None
 
 
 def read_index(index_path: str) -> pa.Table:
@@ -124,7 +114,7 @@ def _hash_rows(rows: pa.Table, classes: Sequence[str] | None) -> str:
 def _write_records(
     task: ShardTask,
     rows: pa.Table,
-    work_dir: str,
+    work: WorkFolder,
     shard: BinaryIO,
     index: pa.ipc.RecordBatchFileWriter,
 ) -> dict:
@@ -134,7 +124,7 @@ def _write_records(
     """
     digest = hashlib.sha256()
     written: list[int] = []
-    with open_payloads(rows, work_dir) as payloads:
+    with open_payloads(rows, work) as payloads:
         framed = frame_records(rows, payloads, task)
         with contextlib.closing(take_ahead(framed)) as blocks:
             for block, of_block in blocks:

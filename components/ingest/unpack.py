@@ -29,17 +29,10 @@ from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.tfrecord import CorruptRecord, read_records
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.prepare import PreparedImage
-from image_pipeline.components.ingest.fence import check_run
-from image_pipeline.components.ingest.payloads import payload_path, rows_path
 from image_pipeline.components.ingest.perceptual import hash_image
-from image_pipeline.components.ingest.prepare_source import columns_of
-from image_pipeline.components.ingest.prepared_rows import (
-    ROW_SCHEMA,
-    PreparedChunk,
-    count_unusable,
-    name_anew,
-    read_rows,
-)
+from image_pipeline.components.ingest.prepare import columns_of
+from image_pipeline.components.ingest.prepared_rows import ROW_SCHEMA, count_unusable, read_rows
+from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder
 from image_pipeline.components.labels.kinds import BOXES
 from image_pipeline.components.meaning.open_source import open_source
 from image_pipeline.components.meaning.options import IngestOptions
@@ -66,9 +59,8 @@ def list_shards(output_dir: str) -> list[tuple[str, int, str]]:
 def unpack_shard(
     shard: tuple[str, int, str],
     output_dir: str,
-    work_dir: str,
+    work: WorkFolder,
     options: IngestOptions,
-    run: str = "",
 ) -> str:
     """Restores from a shard the two files that `prepare_chunk` would have left.
 
@@ -79,20 +71,20 @@ def unpack_shard(
       UserError: if a record is damaged, or another run has begun.
     """
     split, number, path = shard
-    name = name_anew(f"kept-{split}-{number:05d}")
+    name = work.name_attempt(f"kept-{split}-{number:05d}")
     with reading_index(output_dir):
         rows = check_rows(output_dir, read_shard_rows(output_dir, split, number))
     try:
         with (
             files.open_input(files.join(output_dir, path)) as file,
-            files.write_atomically(payload_path(work_dir, name)) as payloads,
-            files.write_atomically(rows_path(work_dir, name)) as arrow,
+            files.write_atomically(work.payload_path(name)) as payloads,
+            files.write_atomically(work.rows_path(name)) as arrow,
             pa.ipc.new_file(arrow, ROW_SCHEMA) as writer,
         ):
             records = read_records(file)
             for kept in _restore_rows(records, rows, name, payloads, options):
                 writer.write_batch(pa.RecordBatch.from_pylist(kept, ROW_SCHEMA))
-            check_run(work_dir, run)
+            work.check()
     except (CorruptRecord, ValueError) as error:
         raise UserError(
             f"{path} is damaged ({error}), so its images cannot be kept; `image-pipeline verify` "
@@ -154,9 +146,8 @@ def list_rows(
     retried: Sequence[PreparedChunk],
     images_dir: str,
     output_dir: str,
-    work_dir: str,
+    work: WorkFolder,
     options: IngestOptions,
-    run: str = "",
 ) -> list[PreparedChunk]:
     """Sorts the rows of all sources in the order of a listing; takes about 1 KB per source.
 
@@ -165,7 +156,7 @@ def list_rows(
       retried: chunks to merge with them.
       images_dir: the images folder.
       output_dir: the data set's folder.
-      work_dir: the working folder.
+      work: the working folder.
 
     Returns:
       The chunks that a fresh ingest would prepare, apart from their number and names.
@@ -173,9 +164,9 @@ def list_rows(
     Raises:
       UserError: if another run has begun.
     """
-    check_run(work_dir, run)
+    work.check()
     names = [*kept, *(chunk.name for chunk in retried)]
-    rows = pa.concat_tables(read_rows(rows_path(work_dir, name)) for name in names)
+    rows = pa.concat_tables(read_rows(work.rows_path(name)) for name in names)
     said = _read_table(images_dir, options)
     rows = pa.concat_tables([rows, _restore_duplicates(rows, output_dir, said, options)])
     paths = [os.fsdecode(path) for path in rows["path"].to_pylist()]
@@ -186,7 +177,7 @@ def list_rows(
     else:
         keys = [listing_key(path, images_dir) for path in paths]
     order = sorted(range(len(keys)), key=keys.__getitem__)
-    return list(_write_chunks(rows, order, work_dir))
+    return list(_write_chunks(rows, order, work))
 
 
 def _read_table(images_dir: str, options: IngestOptions) -> dict[str, ImageRef]:
@@ -245,12 +236,12 @@ def _take_boxes(said: str, original: str) -> str:
     return json.dumps([*json.loads(said)[:-1], *features])
 
 
-def _write_chunks(rows: pa.Table, order: list[int], work_dir: str) -> Iterator[PreparedChunk]:
+def _write_chunks(rows: pa.Table, order: list[int], work: WorkFolder) -> Iterator[PreparedChunk]:
     for number, first in enumerate(range(0, len(order), _ROWS_AT_ONCE)):
-        name = name_anew(f"listed-{number:05d}")
+        name = work.name_attempt(f"listed-{number:05d}")
         part = rows.take(pa.array(order[first : first + _ROWS_AT_ONCE], pa.int64()))
         with (
-            files.write_atomically(rows_path(work_dir, name)) as file,
+            files.write_atomically(work.rows_path(name)) as file,
             pa.ipc.new_file(file, ROW_SCHEMA) as writer,
         ):
             writer.write_table(part)

@@ -97,13 +97,11 @@ class Chunk:
       number: 0, 1, 2, …
       is_last: whether it is the last one, so that a lost chunk is noticed.
       refs: the references.
-      run: the run that prepares it, see `ingest.fence`.
     """
 
     number: int
     is_last: bool
     refs: tuple[ImageRef, ...]
-    run: str = ""
 
 
 class Source(Protocol):

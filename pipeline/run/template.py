@@ -16,7 +16,8 @@ from image_pipeline.components.dataset.manifest import read_whole_manifest
 from image_pipeline.components.dataset.paths import WORK
 from image_pipeline.components.dataset.record import Column, further_columns
 from image_pipeline.components.feeding.pixel_types import check_data_set
-from image_pipeline.components.ingest.transforms import IngestImages
+from image_pipeline.components.ingest.run import IngestImages
+from image_pipeline.components.ingest.work_folder import WorkFolder
 from image_pipeline.components.meaning.complete_options import complete_options
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.transform.options import TransformOptions
@@ -110,12 +111,12 @@ class _Ingest(beam.PTransform):
 
     def expand(self, root: beam.Pipeline) -> beam.PCollection:
         """Builds the pipeline; its result has one element, the data set's folder."""
-        work_dir = files.join(self.data_dir, WORK)
+        work = WorkFolder(files.join(self.data_dir, WORK))
         return (
             root
-            | "Images" >> IngestImages(self.images_dir, self.data_dir, work_dir, self.options)
+            | "Images" >> IngestImages(self.images_dir, self.data_dir, work, self.options)
             # Otherwise a failure here would repeat the steps before it, which need the folder.
             | "Settle" >> beam.Reshuffle()
-            | "DeleteWork" >> beam.Map(lambda _, folder: files.delete_tree(folder), work_dir)
+            | "DeleteWork" >> beam.Map(lambda _, folder: files.delete_tree(folder), work.path)
             | "DataSet" >> beam.Map(lambda _, folder: folder, self.data_dir)
         )

@@ -10,6 +10,7 @@ from image_pipeline.components.dataset.paths import INDEX
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.prepare import name_chunk
 from image_pipeline.components.ingest.run import run_retry
+from image_pipeline.components.ingest.work_folder import WorkFolder
 from image_pipeline.components.meaning.complete_options import complete_options
 from image_pipeline.components.meaning.listing import list_images
 from image_pipeline.components.meaning.open_source import open_complete
@@ -225,6 +226,7 @@ def test_what_was_made_by_other_code_is_made_anew(tmp_path, module, given):
         code.write_text(f"{code.read_text()}{further}")
         listing = list_images(images, options)
         (chunk,) = listing.chunks
-        known.add((listing.fingerprint, name_chunk(chunk, images, str(tmp_path), listing.options)))
+        key = name_chunk(chunk, images, WorkFolder(str(tmp_path)), listing.options)
+        known.add((listing.fingerprint, key))
     (one, one_s_chunk), (other, other_s_chunk) = known
     assert one != other and one_s_chunk != other_s_chunk

@@ -43,12 +43,12 @@ SAYS = {
 }
 STAGES = [
     (INGEST, "image_pipeline.run.preflight:survey_images"),
-    (INGEST, "image_pipeline.components.ingest.transforms:list_chunks"),
-    (INGEST, "image_pipeline.components.ingest.prepare_source:prepare_image"),
-    (INGEST, "image_pipeline.components.ingest.payloads:payload_path"),
-    (INGEST, "image_pipeline.components.ingest.transforms:plan_shards"),
-    (INGEST, "image_pipeline.components.ingest.transforms:write_shard"),
-    (INGEST, "image_pipeline.components.ingest.transforms:write_manifest"),
+    (INGEST, "image_pipeline.components.ingest.run:list_chunks"),
+    (INGEST, "image_pipeline.components.ingest.prepare:prepare_image"),
+    (INGEST, "image_pipeline.components.ingest.prepared_rows:write_payloads"),
+    (INGEST, "image_pipeline.components.ingest.run:plan_shards"),
+    (INGEST, "image_pipeline.components.ingest.run:write_shard"),
+    (INGEST, "image_pipeline.components.ingest.run:write_manifest"),
     (ANALYZE, "image_pipeline.components.transform.run:read_spans"),
     (ANALYZE, "image_pipeline.components.transform.record_batches:read_views"),
     (ANALYZE, "image_pipeline.components.transform.record_batches:make_record_batch"),
@@ -105,7 +105,7 @@ def test_the_functions_raise_it_too(folder, monkeypatch):
     def fail(*_, **__):
         raise make()
 
-    import image_pipeline.components.ingest.transforms as ingest_stages
+    import image_pipeline.components.ingest.run as ingest_stages
     import image_pipeline.components.transform.record_batches as analysis_stages
 
     monkeypatch.setattr(ingest_stages, "write_shard", fail)

@@ -9,7 +9,7 @@ from image_pipeline.components import files
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest import transforms
+from image_pipeline.components.ingest import run
 from image_pipeline.components.ingest.component import ImageExampleGen, ImageExampleGenExecutor
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.run.component_runs import open_metadata
@@ -64,7 +64,7 @@ def test_a_new_span_is_the_latest(tmp_path):
 # An execution whose working folder another one took, or ended in, can be run again.
 def test_a_failed_ingest_is_run_again_and_the_folder_is_gone(tmp_path, monkeypatch):
     images = write_folder(tmp_path / "images")
-    working, plan_shards = tmp_path / "working", transforms.plan_shards
+    working, plan_shards = tmp_path / "working", run.plan_shards
 
     def execute(output):
         examples = standard_artifacts.Examples()
@@ -74,11 +74,11 @@ def test_a_failed_ingest_is_run_again_and_the_folder_is_gone(tmp_path, monkeypat
         ImageExampleGenExecutor(context).Do({}, {"examples": [examples]}, gen.exec_properties)
         return read_files(tmp_path / output)
 
-    def plan_late(prepared, work_dir, options):
-        files.delete_tree(work_dir)  # As a run does that ends first.
-        return plan_shards(prepared, work_dir, options)
+    def plan_late(prepared, work, options):
+        files.delete_tree(work.path)  # As a run does that ends first.
+        return plan_shards(prepared, work, options)
 
-    monkeypatch.setattr(transforms, "plan_shards", plan_late)
+    monkeypatch.setattr(run, "plan_shards", plan_late)
     with pytest.raises(UserError, match="Another run has ended in"):
         execute("first")
     monkeypatch.undo()

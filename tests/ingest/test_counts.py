@@ -5,9 +5,9 @@ import dataclasses
 import apache_beam as beam
 import pytest
 
-from image_pipeline.components.ingest import prepare, transforms
-from image_pipeline.components.ingest.counts import check_finished, check_prepared
+from image_pipeline.components.ingest import run
 from image_pipeline.components.ingest.run import run_retry
+from image_pipeline.components.ingest.work_folder import WorkFolder
 from tests.drawings import draw, encode_png, write_folder
 from tests.ingest_runs import ingest
 from tests.transform.analyze import make_pipeline
@@ -71,24 +71,26 @@ def test_what_a_shuffle_loses_is_named(tmp_path, lose, where, message):
 
 
 def test_a_file_that_a_stage_loses_is_named(tmp_path, monkeypatch):
+    prepare_chunk = run.prepare_chunk
+
     def prepare_all_but_one(*arguments):
-        chunk = prepare.prepare(*arguments)
+        chunk = prepare_chunk(*arguments)
         return dataclasses.replace(chunk, found=chunk.found - 1)
 
-    monkeypatch.setattr(transforms, "prepare", prepare_all_but_one)
+    monkeypatch.setattr(run, "prepare_chunk", prepare_all_but_one)
     with pytest.raises(Exception, match=r"Stage Prepare lost files: 20 in, 19 out"):
         ingest(write_folder(tmp_path / "images"), tmp_path / "out")
 
 
 def test_chunks_that_never_come_out_of_the_list_stage_are_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(transforms, "list_chunks", lambda *_: iter(()))
+    monkeypatch.setattr(run, "list_chunks", lambda *_: iter(()))
     with pytest.raises(Exception, match=r"Stage Prepare lost files: 20 in, 0 out; .* \[\] arrived"):
         ingest(write_folder(tmp_path / "images"), tmp_path / "out")
 
 
 def test_a_folder_that_is_never_listed_is_named(tmp_path):
     with pytest.raises(RuntimeError, match="Stage List lost the images folder: 1 in, 0 out"):
-        check_prepared([], str(tmp_path))
+        WorkFolder(str(tmp_path)).check_prepared([])
 
 
 def test_a_shard_that_a_retry_loses_is_named(tmp_path, lose):
@@ -106,4 +108,4 @@ def test_a_shard_that_a_retry_loses_is_named(tmp_path, lose):
 
 def test_a_run_that_never_finished_is_no_run(tmp_path):
     with pytest.raises(RuntimeError, match="Stage WriteManifest"):
-        check_finished(str(tmp_path))
+        WorkFolder(str(tmp_path)).read_finished()

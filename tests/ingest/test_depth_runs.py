@@ -17,6 +17,7 @@ from image_pipeline.components.ingest import find_depth as finding
 from image_pipeline.components.ingest.find_depth import Counted, add_up, find_depth
 from image_pipeline.components.ingest.forecast import forecast_ingest
 from image_pipeline.components.ingest.run import run_retry
+from image_pipeline.components.ingest.work_folder import WorkFolder
 from image_pipeline.components.meaning import listing
 from image_pipeline.components.meaning.complete_options import complete_options
 from image_pipeline.components.meaning.listing import list_images
@@ -192,7 +193,7 @@ def test_without_images_of_16_bits_nothing_changes(tmp_path):
 
 def test_a_lost_chunk_stops_the_run(images, tmp_path):
     with pytest.raises(RuntimeError, match="Stage CountLevels lost files: None in, 0 out"):
-        find_depth(add_up([]), str(tmp_path), IngestOptions())
+        find_depth(add_up([]), WorkFolder(str(tmp_path)), IngestOptions())
 
 
 def test_a_forecast_is_of_what_the_sample_comes_to(images):

@@ -250,8 +250,8 @@ def test_an_interrupted_run_goes_on_behind_the_units_that_are_done(module, tmp_p
     """)
     write, failing = prepared_rows.write_payloads, [True]
 
-    def write_some(results, name, work_dir, seed):
-        rows = write(results, name, work_dir, seed)
+    def write_some(results, name, work, seed):
+        rows = write(results, name, work, seed)
         if failing and len(list((tmp_path / "out" / ".work" / "prepared").glob("*.json"))) == 1:
             failing.clear()
             raise OSError("no space")

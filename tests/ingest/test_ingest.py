@@ -15,7 +15,7 @@ from image_pipeline.components.dataset import record, tfrecord
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest import shards, transforms
+from image_pipeline.components.ingest import run, shards
 from image_pipeline.show.ingest_summary import (
     ingest_rows,
     summarize_data_set,
@@ -402,7 +402,7 @@ def test_an_image_damaged_between_two_runs_gets_no_record(images, output, tmp_pa
 def test_what_a_run_trusts_of_the_one_before_is_made_again_if_damaged(
     images, output, tmp_path, monkeypatch, pattern, is_cut
 ):
-    _interrupt(monkeypatch, transforms, "write_manifest", images, tmp_path)
+    _interrupt(monkeypatch, run, "write_manifest", images, tmp_path)
     paths = list((tmp_path / ".work").glob(pattern))
     assert paths
     for path in paths:
@@ -418,7 +418,7 @@ def test_a_finished_shard_that_was_cut_is_written_again(images, output, tmp_path
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(transforms, "write_manifest", interrupted)
+        patched.setattr(run, "write_manifest", interrupted)
         with pytest.raises(UserError, match="the disk is full"):
             ingest(images, tmp_path)
     for shard in tmp_path.glob("Split-*/*-of-00002"):

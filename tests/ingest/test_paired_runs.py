@@ -14,7 +14,6 @@ from image_pipeline.components.dataset import record, tfrecord
 from image_pipeline.components.dataset.manifest import parse_manifest, read_manifest, seal
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest import output as outputs
 from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.labels.kinds import MASKS as KIND
 from image_pipeline.components.labels.masks import encode_mask
@@ -119,7 +118,6 @@ def test_a_run_that_stopped_before_it_wrote_goes_on(pairs, output, tmp_path, mon
         raise Stopped
 
     with monkeypatch.context() as patch:
-        patch.setattr(outputs, "write_data_set", stop, raising=False)
         patch.setattr("image_pipeline.components.ingest.partition.place_sources", stop)
         with pytest.raises(Exception, match="Stopped"):
             ingest(pairs, tmp_path, masks=MASKS)

@@ -4,6 +4,7 @@ import pytest
 
 from image_pipeline.components.ingest.partition import plan_shards, read_task_rows
 from image_pipeline.components.ingest.prepare import prepare_chunk
+from image_pipeline.components.ingest.work_folder import WorkFolder
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.folder import list_images
 from image_pipeline.components.sources.references import make_chunks
@@ -15,13 +16,13 @@ pytestmark = pytest.mark.unit
 def _plan(images, work, seed):
     options = IngestOptions(seed=seed, shards=1, splits={"train": 1.0})
     (chunk,) = make_chunks(list_images(str(images)))
-    prepared = prepare_chunk(chunk, str(images), str(work), options)
-    (task,) = plan_shards([prepared], str(work), options)
+    prepared = prepare_chunk(chunk, str(images), WorkFolder(str(work)), options)
+    (task,) = plan_shards([prepared], WorkFolder(str(work)), options)
     return task
 
 
 def _read_paths(task, work):
-    return read_task_rows(task, str(work))["path"].to_pylist()
+    return read_task_rows(task, WorkFolder(str(work)))["path"].to_pylist()
 
 
 def test_two_plans_in_one_folder_do_not_mix(tmp_path):

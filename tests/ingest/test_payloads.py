@@ -12,6 +12,7 @@ from image_pipeline.components.ingest.payloads import (
     join_spans,
     open_payloads,
 )
+from image_pipeline.components.ingest.work_folder import WorkFolder
 
 pytestmark = pytest.mark.unit
 
@@ -40,7 +41,7 @@ def work(tmp_path):
 
 def test_every_payload_is_read_in_any_order(work):
     folder, rows = work
-    with open_payloads(_rows(*(place for place, _ in rows)), str(folder)) as local:
+    with open_payloads(_rows(*(place for place, _ in rows)), WorkFolder(str(folder))) as local:
         assert [local.read(*place) for place, _ in rows] == [content for _, content in rows]
 
 
@@ -49,7 +50,7 @@ def test_a_copy_has_the_same_payloads(work, monkeypatch, span_bytes):
     folder, rows = work
     monkeypatch.setattr(payloads, "_SPAN_BYTES", span_bytes)
     with open(folder / "copy", "w+b") as file:
-        copied = CopiedPayloads(_rows(*(place for place, _ in rows)), str(folder), file)
+        copied = CopiedPayloads(_rows(*(place for place, _ in rows)), WorkFolder(str(folder)), file)
         assert [copied.read(*place) for place, _ in rows] == [content for _, content in rows]
 
 
@@ -68,11 +69,11 @@ def test_what_lies_near_is_one_span():
 
 
 def _open_in_place(place, folder, file):
-    return PayloadReader(str(folder))
+    return PayloadReader(WorkFolder(str(folder)))
 
 
 def _open_copied(place, folder, file):
-    return CopiedPayloads(_rows(place), str(folder), file)
+    return CopiedPayloads(_rows(place), WorkFolder(str(folder)), file)
 
 
 @pytest.mark.whole
@@ -99,7 +100,7 @@ def test_damage_is_told_with_the_file_and_the_way_out(work, open_, damage):
 
 def test_few_files_are_open(work):
     folder, rows = work
-    reader = PayloadReader(str(folder), max_open=1)
+    reader = PayloadReader(WorkFolder(str(folder)), max_open=1)
     reader.read(*next(place for place, _ in rows if place[0] == "a"))
     (first,) = reader._open.values()
     reader.read(*next(place for place, _ in rows if place[0] == "b"))

@@ -7,6 +7,7 @@ from image_pipeline.components.archives.archive import Archive
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.prepare import count_threads, name_chunk, prepare_chunk
 from image_pipeline.components.ingest.prepared_rows import read_rows
+from image_pipeline.components.ingest.work_folder import WorkFolder
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.folder import Folder, list_images
 from image_pipeline.components.sources.references import ImageRef, make_chunks
@@ -22,7 +23,7 @@ LOSSLESS = IngestOptions(prepare={"encoding": "png"}, threads=2)
 def prepare_folder(images, work, options=LOSSLESS):
     """The one chunk of a folder, its rows and its payloads."""
     (chunk,) = make_chunks(list_images(str(images)))
-    prepared = prepare_chunk(chunk, str(images), str(work), options)
+    prepared = prepare_chunk(chunk, str(images), WorkFolder(str(work)), options)
     rows = read_rows(f"{work}/prepared/{prepared.name}.arrow").to_pylist()
     payload = (work / "prepared" / f"{prepared.name}.payload").read_bytes()
     return prepared, rows, payload
@@ -65,7 +66,7 @@ def test_an_archive_that_changes_meanwhile_is_refused(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Archive, "read", rewrite_and_read)
     with pytest.raises(UserError, match=r"a.tar' was changed after its images were listed"):
-        prepare_chunk(chunk, source.root, str(tmp_path / "work"), LOSSLESS)
+        prepare_chunk(chunk, source.root, WorkFolder(str(tmp_path / "work")), LOSSLESS)
     assert not list((tmp_path / "work").rglob("*.arrow"))
 
 
@@ -155,8 +156,9 @@ def test_more_threads_read_behind_a_uri_unless_their_number_is_given():
 def test_what_another_seed_orders_differently_has_another_name(tmp_path):
     (chunk,) = make_chunks(list_images(str(write_folder(tmp_path / "images", per_class=1))))
     seeds = [LOSSLESS.model_copy(update={"seed": seed}) for seed in (1, 2)]
-    local = {name_chunk(chunk, "images", str(tmp_path), options) for options in seeds}
-    remote = {name_chunk(chunk, "images", "gs://bucket/work", options) for options in seeds}
+    local = {name_chunk(chunk, "images", WorkFolder(str(tmp_path)), options) for options in seeds}
+    work = WorkFolder("gs://bucket/work")
+    remote = {name_chunk(chunk, "images", work, options) for options in seeds}
     assert (len(local), len(remote), len(local & remote)) == (1, 2, 0)
 
 

@@ -1,6 +1,7 @@
 import pytest
 
-from image_pipeline.components.ingest.prepare_source import prepare_source
+from image_pipeline.components.ingest.prepare import prepare_source
+from image_pipeline.components.ingest.work_folder import WorkFolder
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.folder import Folder
 from image_pipeline.components.sources.references import ImageRef
@@ -66,7 +67,7 @@ def test_what_cannot_be_written_says_why(tmp_path, ref, options, reason):
     row, payload = prepare_source(
         ref,
         Folder(str(tmp_path), options.get("follow_links", False)),
-        str(tmp_path),
+        WorkFolder(str(tmp_path)),
         IngestOptions(**options),
     )
     assert (row["reason"], payload) == (reason, b"")
@@ -94,6 +95,6 @@ def test_a_large_archive_is_skipped_by_its_first_bytes(tmp_path):
     (tmp_path / "images.zip").write_bytes(b"PK\3\4" + bytes(5000))
     options = IngestOptions(prepare={"max_file_bytes": 1000})
     ref = ImageRef("images.zip", 5004, 0)
-    row, _ = prepare_source(ref, Folder(str(tmp_path)), str(tmp_path), options)
+    row, _ = prepare_source(ref, Folder(str(tmp_path)), WorkFolder(str(tmp_path)), options)
     assert (row["reason"], row["is_skipped"]) == ("archive", True)
     assert "unpack it" in row["message"]

@@ -2,11 +2,11 @@ import pyarrow as pa
 import pytest
 
 from image_pipeline.components.ingest.prepared_rows import (
-    PreparedChunk,
     count_unusable,
     read_chunk_rows,
     write_rows,
 )
+from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder
 from image_pipeline.components.meaning.options import IngestOptions
 
 pytestmark = pytest.mark.unit
@@ -22,9 +22,10 @@ ROWS = [
 def test_a_chunk_in_parts_is_read_as_one(tmp_path):
     chunk = PreparedChunk(3, True, 4, 1, "name", skipped=2, shards=2, parts=2)
     assert chunk.names == ["name-00000", "name-00001"] and chunk.listed == 2
+    work = WorkFolder(str(tmp_path))
     for name, rows in zip(chunk.names, (ROWS[:1], ROWS[1:]), strict=True):
-        write_rows([(row, b"") for row in rows], name, str(tmp_path), IngestOptions())
-    read = read_chunk_rows(chunk, str(tmp_path))
+        write_rows([(row, b"") for row in rows], name, work, IngestOptions())
+    read = read_chunk_rows(chunk, work)
     assert read["path"].to_pylist() == [b"a", b"b", b"c", b"d"]
     assert count_unusable(read) == (1, 2)
 

@@ -11,9 +11,9 @@ from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import shards, unpack
-from image_pipeline.components.ingest.fence import begin_run
 from image_pipeline.components.ingest.retry import Retry, choose_options, write_marker
 from image_pipeline.components.ingest.run import run_ingest, run_retry
+from image_pipeline.components.ingest.work_folder import WorkFolder
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.folder import list_images, listing_key
 from tests.drawings import draw, encode_png, write_folder
@@ -177,19 +177,19 @@ def test_an_interrupted_retry_does_not_go_on_from_a_damaged_list(folder, monkeyp
 def test_a_worker_that_comes_back_from_the_dead_changes_nothing(folder):
     out, work = str(folder / "out"), str(folder / "work")
     options = choose_options(read_manifest(out).options, None)
-    run, shard = begin_run(work), unpack.list_shards(out)[0]
-    first = unpack.unpack_shard(shard, out, work, options, run)
+    own, shard = WorkFolder(work).begin(), unpack.list_shards(out)[0]
+    first = unpack.unpack_shard(shard, out, own, options)
     before = read_files(work)
-    assert unpack.unpack_shard(shard, out, work, options, run) != first
+    assert unpack.unpack_shard(shard, out, own, options) != first
     assert before.items() <= read_files(work).items()
-    begin_run(work)
+    WorkFolder(work).begin()
     before = read_files(work)
     with pytest.raises(UserError, match="Another run has begun"):
-        unpack.unpack_shard(shard, out, work, options, run)
+        unpack.unpack_shard(shard, out, own, options)
     with pytest.raises(UserError, match="Another run has begun"):
-        unpack.list_rows([first], [], str(folder / "images"), out, work, options, run)
+        unpack.list_rows([first], [], str(folder / "images"), out, own, options)
     with pytest.raises(UserError, match="Another run has begun"):
-        write_marker([], Retry(0, 0, 0, 0), work, options, run)
+        write_marker([], Retry(0, 0, 0, 0), own, options)
     assert read_files(work) == before
 
 

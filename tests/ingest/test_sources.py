@@ -16,6 +16,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.prepare import prepare_chunk
 from image_pipeline.components.ingest.prepared_rows import read_chunk_rows
 from image_pipeline.components.ingest.run import run_retry
+from image_pipeline.components.ingest.work_folder import WorkFolder
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.references import Chunk, ImageRef
 from tests.drawings import write_folder, write_scenes
@@ -165,9 +166,7 @@ def test_prepared_images_of_another_source_are_not_taken(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     chunk = Chunk(0, True, (ImageRef("a/1.npy", 1, 0),))
     options = IngestOptions()
-    work_dir = str(tmp_path / "work")
-    prepared = [
-        prepare_chunk(chunk, f"source:noises:Noise:{text}", work_dir, options) for text in "12"
-    ]
-    contents = [read_chunk_rows(each, work_dir)["sha256"][0].as_py() for each in prepared]
+    work = WorkFolder(str(tmp_path / "work"))
+    prepared = [prepare_chunk(chunk, f"source:noises:Noise:{text}", work, options) for text in "12"]
+    contents = [read_chunk_rows(each, work)["sha256"][0].as_py() for each in prepared]
     assert contents[0] != contents[1]

@@ -18,8 +18,8 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.selection import make_order, select
 from image_pipeline.components.ingest import prepare
-from image_pipeline.components.ingest.prepared_rows import PreparedChunk
 from image_pipeline.components.ingest.run import run_retry
+from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder
 from image_pipeline.components.meaning.listing import list_images
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.references import Annotations, Chunk, ImageRef
@@ -286,7 +286,8 @@ def test_another_root_is_another_source(images, rows, tmp_path):
     options = IngestOptions(columns={"image": "path"}, root_dir="gs://bucket/a")
     chunk = Chunk(0, True, (ImageRef("1.png", 0, 0, annotations=Annotations("t.csv:2")),))
     other = options.model_copy(update={"root_dir": "gs://bucket/b"})
-    names = [prepare.name_chunk(chunk, "t.csv", str(tmp_path), each) for each in (options, other)]
+    work = WorkFolder(str(tmp_path))
+    names = [prepare.name_chunk(chunk, "t.csv", work, each) for each in (options, other)]
     assert names[0] != names[1]
 
 

@@ -9,7 +9,7 @@ from image_pipeline.components import files
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.dataset.manifest import read_whole_manifest
 from image_pipeline.components.dataset.pointer import follow_pointer
-from image_pipeline.components.ingest import prepare, shards, transforms
+from image_pipeline.components.ingest import prepare, run, shards
 from image_pipeline.components.ingest.component import ImageExampleGen, ImageExampleGenExecutor
 from image_pipeline.components.meaning.options import IngestOptions
 from tests.object_store.runs import read_tree
@@ -45,7 +45,7 @@ def test_images_are_prepared_once(store, places, monkeypatch):
         prepare, "write_rows", lambda *given: chunks.append(given[1]) or write(*given)
     )
     with monkeypatch.context() as failing:
-        failing.setattr(transforms, "write_manifest", lambda *_: 1 / 0)
+        failing.setattr(run, "write_manifest", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             execute(root, 1)
     (chunk,) = chunks
@@ -59,23 +59,25 @@ def test_images_are_prepared_once(store, places, monkeypatch):
 
 def test_a_data_set_beside_the_outputs_is_finished_where_it_was_begun(store, places, monkeypatch):
     root = f"{store.uri}/pointed"
-    written, write = [], shards._write_shard_and_index
+    written, write = [], shards._write_records
     monkeypatch.setattr(
-        shards, "_write_shard_and_index", lambda *given: written.append(given[3]) or write(*given)
+        shards, "_write_records", lambda *given: written.append(given[0].path) or write(*given)
     )
     with monkeypatch.context() as failing:
-        failing.setattr(transforms, "write_manifest", lambda *_: 1 / 0)
+        failing.setattr(run, "write_manifest", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             execute(root, 1, data_root=f"{root}/data")
     begun = sorted(written)
     first = follow_pointer(execute(root, 2, data_root=f"{root}/data"))
-    assert sorted(written) == begun and all(path.startswith(f"{first.uri}/") for path in begun)
+    assert sorted(written) == begun and begun == sorted(
+        name for name in read_tree(first.uri) if name.startswith("Split-")
+    )
     assert first.records == 29 and read_tree(f"{root}/2/examples").keys() == {"data_set.json"}
     # A third run points to it, and writes what is missing where it is damaged.
     whole = read_tree(first.uri)
     assert follow_pointer(execute(root, 3, data_root=f"{root}/data")) == first
     assert sorted(written) == begun
-    files.delete(begun[0])
+    files.delete(f"{first.uri}/{begun[0]}")
     assert follow_pointer(execute(root, 4, data_root=f"{root}/data")) == first
     assert len(written) > len(begun) and read_tree(first.uri) == whole
 

@@ -136,8 +136,8 @@ INGEST_ENDS = [
     ("image_pipeline.run.preflight:survey_images", signal.SIGTERM),  # before Beam
     ("apache_beam", signal.SIGINT),  # while it is imported
     # In a Beam stage, on threads.
-    ("image_pipeline.components.ingest.prepare_source:prepare_image", signal.SIGINT),
-    ("image_pipeline.components.ingest.transforms:write_shard", signal.SIGTERM),
+    ("image_pipeline.components.ingest.prepare:prepare_image", signal.SIGINT),
+    ("image_pipeline.components.ingest.run:write_shard", signal.SIGTERM),
 ]
 
 

@@ -27,10 +27,10 @@ COMPILE += ("--sdk_container_image=i",)
 
 STAGES = [
     (INGEST, "image_pipeline.run.preflight:survey_images", RuntimeError),
-    (INGEST, "image_pipeline.components.ingest.transforms:prepare", OSError),
-    (INGEST, "image_pipeline.components.ingest.transforms:plan_shards", ValueError),
-    (INGEST, "image_pipeline.components.ingest.transforms:write_shard", OSError),
-    (INGEST, "image_pipeline.components.ingest.transforms:write_manifest", RuntimeError),
+    (INGEST, "image_pipeline.components.ingest.run:prepare_chunk", OSError),
+    (INGEST, "image_pipeline.components.ingest.run:plan_shards", ValueError),
+    (INGEST, "image_pipeline.components.ingest.run:write_shard", OSError),
+    (INGEST, "image_pipeline.components.ingest.run:write_manifest", RuntimeError),
     (INGEST, "image_pipeline.run.ingest:summarize_data_set", KeyError),
     (ANALYZE, "image_pipeline.run.engine:check_engine", ValueError),
     (ANALYZE, "image_pipeline.components.transform.run:read_spans", OSError),
@@ -67,7 +67,7 @@ _EVALUATE = (
 COMPONENTS = [
     ("image_pipeline.run.run_plan:survey_source", OSError),
     ("image_pipeline.run.local:create_pipeline", ValueError),
-    ("image_pipeline.components.ingest.transforms:prepare", OSError),
+    ("image_pipeline.components.ingest.run:prepare_chunk", OSError),
     ("image_pipeline.components.transform.record_batches:read_views", OSError),
     wide("tfx.components.statistics_gen.executor:Executor.Do", RuntimeError),
     wide("image_pipeline.components.tasks.classification:read_class_names", ValueError),

@@ -109,7 +109,7 @@ def _read_log(path: pathlib.Path) -> str:
 
 
 def test_an_ingest(folder):
-    place = "image_pipeline.components.ingest.transforms:write_shard"
+    place = "image_pipeline.components.ingest.run:write_shard"
     images, output = folder / "images", folder / "out"
     seen = _run_in_terminal(place, "ingest", "--images", images, "--output", output)
     assert "NOISE" not in seen

@@ -9,48 +9,21 @@ import pytest
 
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest import prepare, transforms
-from image_pipeline.components.ingest.fence import begin_run, check_run
+from image_pipeline.components.ingest import run
 from tests.drawings import write_folder
 from tests.ingest_runs import ingest, read_files
 
 pytestmark = pytest.mark.beam
 
 
-def test_the_last_run_is_the_only_one(tmp_path):
-    folder = str(tmp_path / "work")
-    first = begin_run(folder)
-    check_run(folder, first)
-    second = begin_run(folder)
-    with pytest.raises(UserError, match=r"Another run has begun in .*work.; let|ends here"):
-        check_run(folder, first)
-    check_run(folder, second)
-    (tmp_path / "work" / "run").unlink()
-    with pytest.raises(UserError, match="Another run has ended in"):
-        check_run(folder, second)
-    check_run(folder, "")
-
-
-def test_a_run_that_is_refused_leaves_no_folder_and_one_that_fails_keeps_what_it_prepared(tmp_path):
-    with pytest.raises(UserError, match="does not exist"):
-        ingest(tmp_path / "none", tmp_path / "out")
-    assert not (tmp_path / "out" / ".work").exists()
-    images = write_folder(tmp_path / "images")
-    (images / "cat" / "bad.png").write_bytes(b"no image")
-    with pytest.raises(UserError, match="1 of 21 files are not usable"):
-        ingest(images, tmp_path / "out")
-    kept = {path.name for path in (tmp_path / "out" / ".work").iterdir()}
-    assert "prepared" in kept and "run" not in kept
-
-
 STAGES = {
-    "list": (transforms, "list_chunks"),
-    "prepare": (prepare, "prepare_chunk"),
-    "prepare anew": (transforms, "prepare"),
-    "plan": (transforms, "plan_shards"),
-    "start output": (transforms, "start_output"),
-    "shard": (transforms, "write_shard"),
-    "manifest": (transforms, "write_manifest"),
+    "list": (run, "list_chunks"),
+    "prepare": (run, "prepare_chunk"),
+    "prepare anew": (run, "prepare_listed"),
+    "plan": (run, "plan_shards"),
+    "start output": (run, "start_output"),
+    "shard": (run, "write_shard"),
+    "manifest": (run, "write_manifest"),
 }
 
 
@@ -75,7 +48,7 @@ def test_a_worker_that_comes_back_changes_nothing(tmp_path, monkeypatch, stage, 
         ingest(images, out, seed=2)
         _come_back(real, kept)
     else:
-        write_manifest = transforms.write_manifest
+        write_manifest = run.write_manifest
 
         def comes_back(*arguments):
             _come_back(real, kept)
@@ -83,7 +56,7 @@ def test_a_worker_that_comes_back_changes_nothing(tmp_path, monkeypatch, stage, 
             return write_manifest(*arguments)
 
         with monkeypatch.context() as patched:
-            patched.setattr(transforms, "write_manifest", comes_back)
+            patched.setattr(run, "write_manifest", comes_back)
             ingest(images, out, seed=2)
         assert met.exists()
     ingest(images, tmp_path / "fresh", seed=2)

@@ -5,21 +5,24 @@ import threading
 
 import pytest
 
-from image_pipeline.components.ingest import transforms
-from image_pipeline.components.ingest.transforms import WriteShards
+from image_pipeline.components.ingest import run
+from image_pipeline.components.ingest.run import WriteShards
+from image_pipeline.components.ingest.work_folder import WorkFolder
 
 pytestmark = pytest.mark.beam
 
 
-def _begin(*folders):
-    stage = pickle.loads(pickle.dumps(WriteShards(*folders)))  # As it reaches a worker.
+def _begin(work, data):
+    stage = pickle.loads(
+        pickle.dumps(WriteShards(WorkFolder(work), data))
+    )  # As it reaches a worker.
     stage.start_bundle()
     return stage
 
 
 def test_two_shards_wait_for_a_store_side_by_side(monkeypatch):
     barrier = threading.Barrier(2, timeout=120)  # Passes only if two threads wait at once.
-    monkeypatch.setattr(transforms, "write_shard", lambda task, *_: (barrier.wait(), task)[1])
+    monkeypatch.setattr(run, "write_shard", lambda task, *_: (barrier.wait(), task)[1])
     stage = _begin("gs://bucket/work", "gs://bucket/data")
     assert list(stage.process(1)) == []
     assert list(stage.process(2)) == [1]
@@ -33,14 +36,14 @@ def _finish_with(stage, barrier):
 
 
 def test_on_a_local_disk_one_follows_the_other(monkeypatch):
-    monkeypatch.setattr(transforms, "write_shard", lambda task, *folders: (task, folders))
+    monkeypatch.setattr(run, "write_shard", lambda task, *folders: (task, folders))
     stage = _begin("/work", "/data")
-    assert list(stage.process(1)) == [(1, ("/work", "/data"))]
+    assert list(stage.process(1)) == [(1, (WorkFolder("/work"), "/data"))]
     assert list(stage.finish_bundle()) == []
 
 
 def test_a_shard_that_fails_is_said(monkeypatch):
-    monkeypatch.setattr(transforms, "write_shard", lambda task, *_: 1 // task)
+    monkeypatch.setattr(run, "write_shard", lambda task, *_: 1 // task)
     stage = _begin("gs://bucket/work", "gs://bucket/data")
     assert list(stage.process(0)) == []
     with pytest.raises(ZeroDivisionError):
@@ -57,7 +60,7 @@ def test_no_shard_is_written_behind_a_failed_run_s_back(monkeypatch):
         may_end.wait(120)
         ended.append(task)
 
-    monkeypatch.setattr(transforms, "write_shard", write)
+    monkeypatch.setattr(run, "write_shard", write)
     stage = _begin("gs://bucket/work", "gs://bucket/data")
     assert list(stage.process(0)) == []
     with pytest.raises(OSError, match="the store is gone"):
