@@ -16,7 +16,7 @@ import psutil
 import pyarrow as pa
 
 from image_pipeline.components.ingest.partition import plan_shards
-from image_pipeline.components.ingest.prepared_rows import ROW_SCHEMA
+from image_pipeline.components.ingest.prepared import ROW_SCHEMA
 from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.run.used_memory import watch_memory

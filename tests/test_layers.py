@@ -40,7 +40,7 @@ ALLOWED = {
             "components/inference/component.py",
         ),
         "components/ingest/component.py",
-        *("components/ingest/span_resolver.py", "components/transform/component.py"),
+        "components/transform/component.py",
         "components/evaluation/component.py",
         *("components/training/pusher.py", "pipeline/kubeflow/compile.py"),
         *("pipeline/kubeflow/step.py", "pipeline/pipeline.py"),

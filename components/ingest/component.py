@@ -1,11 +1,14 @@
-"""ImageExampleGen: ingest's TFX contract. No logic."""
+"""ImageExampleGen: ingest's TFX contract, and which of its outputs are used together."""
 
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ml_metadata.metadata_store import metadata_store
+from ml_metadata.proto import metadata_store_pb2
+from tfx import types
 from tfx.components.example_gen import utils
 from tfx.components.util import examples_utils
 from tfx.dsl.components.base import (
@@ -13,6 +16,7 @@ from tfx.dsl.components.base import (
     base_beam_executor,
     executor_spec,
 )
+from tfx.dsl.components.common import resolver
 from tfx.orchestration import data_types
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils, channel_utils, component_spec, standard_artifacts
@@ -21,7 +25,6 @@ from image_pipeline.components import files
 from image_pipeline.components.beam.identifying_driver import IdentifyingDriver
 from image_pipeline.components.code_version import SOURCES, code_version
 from image_pipeline.components.dataset.complete import find_complete
-from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.dataset.pointer import make_pointer, write_pointer
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.run import run_ingest
@@ -30,8 +33,8 @@ from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.options import read_options
 from image_pipeline.components.sources.span_pattern import LATEST, SpanFolder, choose_span, has_span
 
-# Names the images' folder or pattern and the options: `span_resolver` mixes spans of one name only.
-SERIES_PROPERTY = "ingest_series"
+# Names the images' folder or pattern and the options: spans of one name are used together.
+_SERIES_PROPERTY = "ingest_series"
 
 
 class ImageExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
@@ -56,9 +59,23 @@ class ImageExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
             )
         examples.split_names = artifact_utils.encode_split_names(list(manifest.splits))
         examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
-        _describe_input(examples, exec_properties, folder)
-        if data_dir != examples.uri:
-            _point(examples, data_dir, manifest, folder)
+        # What was ingested, as TFX's own ExampleGens describe it for its resolvers.
+        series = _hash({name: exec_properties[name] for name in ("images_dir", "options")})
+        described: dict[str, int | str | None] = {
+            _SERIES_PROPERTY: series,
+            utils.FINGERPRINT_PROPERTY_NAME: exec_properties["fingerprint"],
+            utils.SPAN_PROPERTY_NAME: folder.span,
+            utils.VERSION_PROPERTY_NAME: folder.version,
+        }
+        if data_dir != examples.uri:  # A pointer is left there, and its text where engines show it.
+            pointer = make_pointer(data_dir, manifest, folder.span, folder.version)
+            write_pointer(examples.uri, pointer)
+            described |= pointer.properties()
+        for name, value in described.items():
+            if isinstance(value, int):
+                examples.set_int_custom_property(name, value)
+            elif value is not None:
+                examples.set_string_custom_property(name, value)
 
 
 class ImageExampleGenDriver(IdentifyingDriver):
@@ -98,33 +115,6 @@ def _find_folder(exec_properties: dict[str, Any]) -> SpanFolder:
             )
         return SpanFolder(0, None, images_dir)
     return choose_span(images_dir, exec_properties["span"])
-
-
-def _describe_input(
-    examples: standard_artifacts.Examples, exec_properties: dict[str, Any], folder: SpanFolder
-) -> None:
-    """Describes what was ingested as TFX's own ExampleGens do, for its resolvers."""
-    series = _hash({name: exec_properties[name] for name in ("images_dir", "options")})
-    examples.set_string_custom_property(SERIES_PROPERTY, series)
-    examples.set_string_custom_property(
-        utils.FINGERPRINT_PROPERTY_NAME, exec_properties["fingerprint"]
-    )
-    examples.set_int_custom_property(utils.SPAN_PROPERTY_NAME, folder.span)
-    if folder.version is not None:
-        examples.set_int_custom_property(utils.VERSION_PROPERTY_NAME, folder.version)
-
-
-def _point(
-    examples: standard_artifacts.Examples, data_dir: str, manifest: Manifest, folder: SpanFolder
-) -> None:
-    """Leaves a pointer in the artifact's folder, and says what it says where engines show it."""
-    pointer = make_pointer(data_dir, manifest, folder.span, folder.version)
-    write_pointer(examples.uri, pointer)
-    for name, value in pointer.properties().items():
-        if isinstance(value, int):
-            examples.set_int_custom_property(name, value)
-        else:
-            examples.set_string_custom_property(name, value)
 
 
 def find_data_dir(examples_uri: str, exec_properties: dict[str, Any]) -> str:
@@ -220,3 +210,62 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
                 examples=channel_utils.as_channel([standard_artifacts.Examples()]),
             )
         )
+
+
+class LatestSpans(resolver.ResolverStrategy):
+    """The latest spans up to a given one, each with the data set that ingest made last.
+
+    TFX's own `SpanRangeStrategy` would take every data set that a span ever had: after a change of
+    options or images, its records would come twice. Data sets from runs with other options or
+    another pattern are left out.
+    """
+
+    def __init__(self, newest: int, count: int):
+        """Takes the number of the newest span, and the most spans to use; 0 for all."""
+        self._newest = newest
+        self._count = count
+
+    def resolve_artifacts(
+        self, store: metadata_store.MetadataStore, input_dict: dict[str, list[types.Artifact]]
+    ) -> dict[str, list[types.Artifact]] | None:
+        """Chooses from all data sets by span, the oldest first.
+
+        Returns:
+          As `input_dict`; None, as TFX wants it, if there is no data set.
+        """
+        chosen = {name: self._choose(store, given) for name, given in input_dict.items()}
+        return chosen if all(chosen.values()) else None
+
+    def _choose(
+        self, store: metadata_store.MetadataStore, artifacts: Sequence[types.Artifact]
+    ) -> list[types.Artifact]:
+        last_given = _find_last_executions(store, artifacts)
+        by_span: dict[int, types.Artifact] = {}
+        for artifact in sorted(artifacts, key=lambda each: last_given[each.id]):
+            if (span := _span_of(artifact)) <= self._newest:
+                by_span[span] = artifact
+        if not by_span:
+            return []
+        spans = sorted(by_span)
+        series = _series_of(by_span[spans[-1]])
+        alike = [by_span[span] for span in spans if _series_of(by_span[span]) == series]
+        return alike[-self._count :]
+
+
+def _find_last_executions(
+    store: metadata_store.MetadataStore, artifacts: Sequence[types.Artifact]
+) -> dict[int, int]:
+    """Each artifact's last execution, by number: TFX's cache may return old artifacts."""
+    last = {artifact.id: 0 for artifact in artifacts}
+    for event in store.get_events_by_artifact_ids(list(last)):
+        if event.type == metadata_store_pb2.Event.OUTPUT:
+            last[event.artifact_id] = max(last[event.artifact_id], event.execution_id)
+    return last
+
+
+def _span_of(artifact: types.Artifact) -> int:
+    return artifact.get_int_custom_property(utils.SPAN_PROPERTY_NAME)
+
+
+def _series_of(artifact: types.Artifact) -> str:
+    return artifact.get_string_custom_property(_SERIES_PROPERTY)

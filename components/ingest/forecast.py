@@ -1,12 +1,17 @@
-"""Forecasts what an ingest will store, need and take, from a sample of the files.
+"""What an ingest would store, need and take, from a sample of the files; and one without Beam.
 
-The folder is listed once; the sample is prepared exactly as ingest would, in every encoding.
+The folder is listed once. The sample is random, stratified by size (each group's file sizes are
+within a factor of two), and prepared exactly as ingest would, in every encoding. A group's mean
+times its number of files is an unbiased estimate, and a precise one, since what is stored depends
+on the file's size.
 """
 
+import collections
 import dataclasses
 import functools
 import itertools
 import math
+import random
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
@@ -18,16 +23,17 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.tfrecord import frame
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.prepare import Encoding
-from image_pipeline.components.ingest.file_sample import Census, Sampled, draw_sample, take_census
 from image_pipeline.components.ingest.find_depth import complete_depth, count_levels
-from image_pipeline.components.ingest.framed_records import record_values
-from image_pipeline.components.ingest.places import count_shards
-from image_pipeline.components.ingest.plan import memory_to_plan
+from image_pipeline.components.ingest.partition import judge_rows
+from image_pipeline.components.ingest.plan import count_shards, memory_to_plan
 from image_pipeline.components.ingest.prepare import count_threads, prepare_source
-from image_pipeline.components.ingest.work_folder import WorkFolder
+from image_pipeline.components.ingest.prepared import count_unusable, write_rows
+from image_pipeline.components.ingest.shards import record_values
+from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder
 from image_pipeline.components.labels.boxes import CLIPPED, say_cut
 from image_pipeline.components.meaning.listing import list_images
 from image_pipeline.components.meaning.options import IngestOptions
+from image_pipeline.components.meaning.path_patterns import label_of, split_of
 from image_pipeline.components.sources.references import ImageRef, Source
 from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.threads import map_in_order
@@ -96,6 +102,52 @@ class Forecast:
         """
         parallel_seconds = self.cpu_seconds - self.serial_seconds
         return _START_SECONDS + self.serial_seconds + parallel_seconds / cores
+
+
+@dataclasses.dataclass
+class Stratum:
+    """Files of similar size, and a random sample of them."""
+
+    files: int = 0
+    bytes: int = 0
+    sample: list[ImageRef] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class Census:
+    """What the listing says about all files."""
+
+    classes: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    forced_splits: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    strata: dict[int, Stratum] = dataclasses.field(default_factory=dict)
+
+    @property
+    def files(self) -> int:
+        """All of them."""
+        return sum(stratum.files for stratum in self.strata.values())
+
+    @property
+    def bytes(self) -> int:
+        """Of all files."""
+        return sum(stratum.bytes for stratum in self.strata.values())
+
+    def scale(self, factor: float) -> None:
+        """Lets every file stand for so many, where only some of all files were listed."""
+        for counts in (self.classes, self.forced_splits):
+            for name in counts:
+                counts[name] = round(counts[name] * factor)
+        for stratum in self.strata.values():
+            stratum.files = round(stratum.files * factor)
+            stratum.bytes = round(stratum.bytes * factor)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sampled:
+    """A file of the sample, the number of its group, and how many files it stands for."""
+
+    ref: ImageRef
+    stratum: int
+    weight: float
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -199,6 +251,48 @@ def forecast_files(
     return _extrapolate(census, trials, stored_bytes, parallelism, options)
 
 
+def take_census(
+    refs: Iterable[ImageRef], options: IngestOptions, sample_size: int, seed: int
+) -> Census:
+    """Counts the files, and draws from every size group as many as could be needed.
+
+    Each group keeps a reservoir (Vitter 1985, algorithm R), so no list of all files is held.
+    """
+    census, generator = Census(), random.Random(seed)
+    for ref in refs:
+        if (label := label_of(ref, options)) is not None:
+            census.classes[label] += 1
+        if split := split_of(ref, options):
+            census.forced_splits[split] += 1
+        stratum = census.strata.setdefault(ref.size_bytes.bit_length(), Stratum())
+        stratum.files += 1
+        stratum.bytes += ref.size_bytes
+        if len(stratum.sample) < max(2, sample_size):
+            stratum.sample.append(ref)
+        elif (place := generator.randrange(stratum.files)) < len(stratum.sample):
+            stratum.sample[place] = ref
+    for stratum in census.strata.values():
+        generator.shuffle(stratum.sample)  # So that its first files are a sample, too.
+    return census
+
+
+def draw_sample(census: Census, sample_size: int) -> list[Sampled]:
+    """Chooses the files: a group gets its share of the files and of the bytes, half and half."""
+    shares = {
+        number: stratum.files / census.files + stratum.bytes / max(1, census.bytes)
+        for number, stratum in census.strata.items()
+    }
+    sample: list[Sampled] = []
+    left, shares_left = sample_size, sum(shares.values())
+    # Groups with fewer files than their share come first, and leave the rest to the others.
+    for number in sorted(shares, key=lambda number: census.strata[number].files / shares[number]):
+        stratum = census.strata[number]
+        chosen = stratum.sample[: max(2, round(left * shares[number] / shares_left))]
+        left, shares_left = left - len(chosen), shares_left - shares[number]
+        sample += [Sampled(ref, number, stratum.files / len(chosen)) for ref in chosen]
+    return sample
+
+
 def _run_trials(
     sample: list[Sampled], source: Source, options: IngestOptions
 ) -> tuple[list[_Trial], float]:
@@ -224,21 +318,17 @@ def _run_trial(
     started = time.thread_time()
     row, payload = prepare_source(sampled.ref, source, work, options)
     prepared = time.thread_time()
-    reason = row.get("reason")
-    size_bytes = _record_bytes(row, payload, options) if reason is None else 0
+    reason, size_bytes = row.get("reason"), 0
+    if reason is None:  # The record with the framing of tf.train.Example and TFRecord.
+        further = record.further_columns(options.column_types)
+        # A class's number is not known yet, and takes a byte up to 127.
+        class_ids = {row["label"]: 0} if options.class_ids else None
+        values = record_values(row, payload, further, class_ids)
+        size_bytes = len(frame(record.encode_example(values, options.record_columns)))
     seconds = (prepared - started, time.thread_time() - prepared)
     message, is_skipped = row.get("message"), "is_skipped" in row
     notes = tuple(row.get("notes") or ())
     return _Trial(sampled, size_bytes, len(payload), *seconds, reason, message, is_skipped, notes)
-
-
-def _record_bytes(row: dict, payload: bytes, options: IngestOptions) -> int:
-    """The record's size in the shard, with tf.train.Example's and TFRecord's framing."""
-    further = record.further_columns(options.column_types)
-    # A class's number is not known yet, and takes a byte up to 127.
-    class_ids = {row["label"]: 0} if options.class_ids else None
-    values = record_values(row, payload, further, class_ids)
-    return len(frame(record.encode_example(values, options.record_columns)))
 
 
 def _extrapolate(
@@ -260,6 +350,21 @@ def _extrapolate(
     prepare_seconds = total(trial.prepare_seconds for trial in trials)
     serial_seconds = found * _ROW_SECONDS
     write_seconds = total(trial.write_seconds for trial in trials) + serial_seconds
+    # Half the width in bytes of a 95 % interval: stratified sampling (Cochran 1977, 5.6).
+    variance = 0.0
+    for _, group in itertools.groupby(trials, key=lambda trial: trial.sampled.stratum):
+        done = list(group)
+        files = done[0].sampled.weight * len(done)
+        if len(done) > 1:
+            spread = float(np.var([trial.record_bytes for trial in done], ddof=1))
+            variance += files**2 * (1 - len(done) / files) * spread / len(done)
+    # A split has its share of the files whose path names no split, and its own.
+    free = found - sum(census.forced_splits[split] for split in options.splits)
+    shards = {}
+    for split, share in options.splits.items():
+        part = (free * share + census.forced_splits[split]) / found
+        sizes = round(part * payload_bytes), round(part * records)
+        shards[split] = count_shards(*sizes, options.shard_bytes, options.shards)
     return Forecast(
         found=found,
         source_bytes=census.bytes,
@@ -270,9 +375,9 @@ def _extrapolate(
         skipped_kinds=_count_reasons(trial for trial in trials if trial.is_skipped),
         records=records,
         stored_bytes=stored_bytes,
-        error_fraction=_estimate_error(trials) / max(1, stored_bytes[encoding]),
+        error_fraction=1.96 * math.sqrt(variance) / max(1, stored_bytes[encoding]),
         encoding=encoding,
-        shards=_count_shards(census, payload_bytes, records, options),
+        shards=shards,
         seconds=round(_START_SECONDS + prepare_seconds / parallelism + write_seconds, 1),
         cpu_seconds=round(prepare_seconds + write_seconds, 1),
         serial_seconds=round(serial_seconds, 1),
@@ -280,18 +385,6 @@ def _extrapolate(
         memory_bytes=memory_to_plan(found, options),
         noticed=tuple(filter(None, [say_cut(cut, sum(not trial.reason for trial in trials))])),
     )
-
-
-def _estimate_error(trials: list[_Trial]) -> float:
-    """Half the width in bytes of a 95 % interval: stratified sampling (Cochran 1977, 5.6)."""
-    variance = 0.0
-    for _, group in itertools.groupby(trials, key=lambda trial: trial.sampled.stratum):
-        done = list(group)
-        files = done[0].sampled.weight * len(done)
-        if len(done) > 1:
-            spread = float(np.var([trial.record_bytes for trial in done], ddof=1))
-            variance += files**2 * (1 - len(done) / files) * spread / len(done)
-    return 1.96 * math.sqrt(variance)
 
 
 def _count_reasons(trials: Iterable[_Trial]) -> dict[str, dict]:
@@ -304,16 +397,25 @@ def _count_reasons(trials: Iterable[_Trial]) -> dict[str, dict]:
     return dict(sorted(reasons.items(), key=lambda item: (-item[1]["sampled"], item[0])))
 
 
-def _count_shards(
-    census: Census, payload_bytes: float, records: int, options: IngestOptions
-) -> dict[str, int]:
-    """Each split's shards: its share of the files whose path names no split, and its own."""
-    found = census.files
-    free = found - sum(census.forced_splits[split] for split in options.splits)
-    shards = {}
-    for split, share in options.splits.items():
-        part = (free * share + census.forced_splits[split]) / found
-        shards[split] = count_shards(
-            round(part * payload_bytes), round(part * records), options.shard_bytes, options.shards
-        )
-    return shards
+def rehearse(source: Source, refs: Sequence[ImageRef], options: IngestOptions) -> None:
+    """Prepares all images and places them in splits, and writes nothing.
+
+    Args:
+      source: of the files.
+      refs: all of them, in their order.
+      options: of ingest, complete.
+
+    Raises:
+      UserError: as ingest raises it: if too many images are bad or have the bytes of another one
+        with another label; `EmptySplit` if a split would be empty.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        work = WorkFolder(folder)
+        if options.prepare.depth.must_be_found:
+            options = complete_depth(count_levels(refs, source, work, options), options)
+        prepare = functools.partial(prepare_source, source=source, work=work, options=options)
+        results = map_in_order(prepare, refs, count_threads(source, options))
+        rows = write_rows(results, "rehearsal", work, options.seed)
+        bad, skipped = count_unusable(rows)
+        chunk = PreparedChunk(0, True, len(rows), bad, "rehearsal", skipped)
+        judge_rows([chunk], work, [work.rows_path(chunk.name)], options)

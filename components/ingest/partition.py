@@ -1,12 +1,12 @@
 """Brings the rows of all chunks into the order of the shards, in bounded memory.
 
-The rows are read twice, chunk by chunk: first the few columns that the plan needs, then whole, to
-be written in the shards' order into one file. A shard's task knows where in that file its rows are.
+The rows are read chunk by chunk: first the few columns that the plan needs, then whole, to be
+written in the shards' order into one file. A shard's task knows where in that file its rows are.
 """
 
+import array
 import collections
 import contextlib
-import dataclasses
 import hashlib
 import itertools
 import json
@@ -19,20 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from image_pipeline.components import files
-from image_pipeline.components.dataset.paths import name_shard
-from image_pipeline.components.dataset.record import (
-    COLUMNS,
-    Column,
-    order_names,
-)
+from image_pipeline.components.dataset.record import order_names
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.books import write_books
-from image_pipeline.components.ingest.own_names import Names
-from image_pipeline.components.ingest.placed_rows import (
-    RowSpan,
-    read_placed_rows,
-    write_placed_rows,
-)
+from image_pipeline.components.ingest.output import write_books
 from image_pipeline.components.ingest.plan import (
     NOWHERE,
     Placement,
@@ -40,44 +29,13 @@ from image_pipeline.components.ingest.plan import (
     empty_sources,
     place_sources,
 )
-from image_pipeline.components.ingest.prepared_rows import read_chunk_rows, read_rows
+from image_pipeline.components.ingest.prepared import read_chunk_rows, read_rows, write_placed_rows
+from image_pipeline.components.ingest.shards import ShardTask
 from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder
 from image_pipeline.components.labels.kinds import CLASSES
 from image_pipeline.components.labels.masks import check_ids
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.threads import call_together, map_in_order
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class ShardTask:
-    """One shard to write.
-
-    Attributes:
-      split: name of its split.
-      shard: number within the split.
-      shards: how many the split has.
-      number: number over all splits.
-      total: how many there are over all splits.
-      plan: a name for all that the plan depends on, which its files in the working folder have.
-      row_span: where in the file of all shards' rows this shard's are.
-      columns: all columns of the records.
-      classes: the classes' names in the order of their numbers; None if records have no numbers.
-    """
-
-    split: str
-    shard: int
-    shards: int
-    number: int
-    total: int
-    plan: str
-    row_span: RowSpan
-    columns: tuple[Column, ...] = COLUMNS
-    classes: tuple[str, ...] | None = None
-
-    @property
-    def path(self) -> str:
-        """The shard's path below the output folder."""
-        return name_shard(self.split, self.shard, self.shards)
 
 
 def plan_shards(
@@ -88,6 +46,7 @@ def plan_shards(
     Args:
       prepared: every chunk, in any order.
       work: the working folder.
+      options: of ingest.
 
     Returns:
       A task for each shard.
@@ -97,62 +56,66 @@ def plan_shards(
       RuntimeError: if the runner lost a chunk.
     """
     work.check()
+    # The listing's order decides which of equal files is the first, so no chunk may be missing.
     chunks = sorted(prepared, key=lambda chunk: chunk.number)
     if [chunk.number for chunk in chunks] != list(range(len(chunks))) or not chunks[-1].is_last:
         raise RuntimeError(
             f"Stage Prepare lost chunks: {[chunk.number for chunk in chunks]} arrived; this is "
             "the Beam runner's failure (its local multi_threading mode is known for it)."
         )
-    plan = _hash_plan(chunks, options)
+    # Named after all that the rows' places depend on, so that another plan's are never read.
+    depends_on = [options.model_dump(mode="json"), *(chunk.name for chunk in chunks)]
+    plan = hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:16]
     with _local_rows(chunks, work) as paths:
-        sources, labels, placement = _judge(chunks, work, paths, options)
-        tables = map(read_rows, paths)
+        sources, labels, placement = judge_rows(chunks, work, paths, options)
+        # The rows are read twice more, at the same time: those that the lists name, and whole ones,
+        # sorted by shard, so that a task reads its own in one piece.
         scratch_dir = work.path if work.is_local else None
-        target, books_dir = work.placed_path(plan), work.books_dir(plan)
         _, row_spans = call_together(
-            lambda: write_books(tables, sources, placement, labels, books_dir, options),
-            lambda: write_placed_rows(paths, placement, target, scratch_dir),
+            lambda: write_books(
+                map(read_rows, paths), sources, placement, labels, work.books_dir(plan), options
+            ),
+            lambda: write_placed_rows(paths, placement, work.placed_path(plan), scratch_dir),
         )
-    classes = _number_classes(sources, placement, labels, options) if options.class_ids else None
-    total = sum(placement.split_shards)
+    # Classes are numbered as given, or sorted.
+    classes = options.classes if options.class_ids else None
+    if options.class_ids and classes is None:
+        written = np.unique(sources.label[placement.shard != NOWHERE])
+        classes = tuple(sorted(labels[code] for code in written))
     pairs = [
         (split, shard, shards)
         for split, shards in zip(options.splits, placement.split_shards, strict=True)
         for shard in range(shards)
     ]
-
-    def make_task(number: int, pair: tuple[str, int, int]) -> ShardTask:
-        columns, row_span = options.record_columns, row_spans[number]
-        return ShardTask(*pair, number, total, plan, row_span, columns, classes)
-
-    return [make_task(number, pair) for number, pair in enumerate(pairs)]
-
-
-def judge_rows(chunks: Sequence[PreparedChunk], work: WorkFolder, options: IngestOptions) -> None:
-    """Raises UserError as `plan_shards` does, and plans nothing."""
-    with _local_rows(chunks, work) as paths:
-        _judge(chunks, work, paths, options)
+    columns = options.record_columns
+    return [
+        ShardTask(*pair, number, len(pairs), plan, row_spans[number], columns, classes)
+        for number, pair in enumerate(pairs)
+    ]
 
 
-def _judge(
+def judge_rows(
     chunks: Sequence[PreparedChunk], work: WorkFolder, paths: Sequence[str], options: IngestOptions
 ) -> tuple[Sources, list[str], Placement]:
-    """The sources, what their label codes stand for, and their places, if not too many are lost."""
+    """Places the sources, and stops the run if that cannot be done or too many are lost.
+
+    Args:
+      chunks: in the listing's order.
+      work: the working folder.
+      paths: the files of their rows, on this machine.
+      options: of ingest.
+
+    Returns:
+      The sources, what their label codes stand for, and their places.
+
+    Raises:
+      UserError: as `plan_shards`.
+    """
     check_share_of_bad(chunks, work, options)
     sources, labels = _read_sources(chunks, paths, options)
     placement = place_sources(sources, options)
     check_conflicts(chunks, placement, map(read_rows, paths), options)
     return sources, labels, placement
-
-
-def _number_classes(
-    sources: Sources, placement: Placement, labels: list[str], options: IngestOptions
-) -> tuple[str, ...]:
-    """The classes of the records in the order of their numbers: as given, or sorted."""
-    if options.classes is not None:
-        return options.classes
-    codes = np.unique(sources.label[placement.shard != NOWHERE])
-    return tuple(sorted(labels[code] for code in codes))
 
 
 def check_share_of_bad(
@@ -166,8 +129,12 @@ def check_share_of_bad(
     if bad < judged and bad <= options.max_bad_fraction * judged:
         return
     reasons: dict[str, list[str]] = collections.defaultdict(list)
-    for row in _unusable_rows(chunks, work, with_skipped=bad == judged):
-        reasons[row["reason"]].append(f"{os.fsdecode(row['path'])!r}: {row['message']}")
+    for chunk in chunks:
+        if chunk.bad or chunk.skipped:
+            rows = read_chunk_rows(chunk, work)
+            for row in rows.filter(pc.is_valid(rows["reason"])).to_pylist():
+                if bad == judged or not row["is_skipped"]:
+                    reasons[row["reason"]].append(f"{os.fsdecode(row['path'])!r}: {row['message']}")
     frequent = sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0]))[:5]
     lines = [f"  {len(paths)} {reason}, for example {paths[0]}" for reason, paths in frequent]
     verdict = (
@@ -202,17 +169,6 @@ def check_conflicts(
     )
 
 
-def read_task_rows(task: ShardTask, work: WorkFolder) -> pa.Table:
-    """Reads the rows of a shard, in their final order."""
-    return read_placed_rows(work.placed_path(task.plan), task.row_span)
-
-
-def _hash_plan(chunks: Sequence[PreparedChunk], options: IngestOptions) -> str:
-    """Hashes all that the rows' places depend on, so that another plan's rows are never read."""
-    depends_on = [options.model_dump(mode="json"), *(chunk.name for chunk in chunks)]
-    return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:16]
-
-
 @contextlib.contextmanager
 def _local_rows(chunks: Sequence[PreparedChunk], work: WorkFolder) -> Iterator[list[str]]:
     """Paths on this machine's disk to the rows of chunks; copies, if they are elsewhere."""
@@ -231,17 +187,6 @@ def _local_rows(chunks: Sequence[PreparedChunk], work: WorkFolder) -> Iterator[l
         yield list(map_in_order(copy, paths, files.count_threads(work.path)))
 
 
-def _unusable_rows(
-    chunks: Sequence[PreparedChunk], work: WorkFolder, with_skipped: bool
-) -> Iterator[dict]:
-    for chunk in chunks:
-        if chunk.bad or chunk.skipped:
-            rows = read_chunk_rows(chunk, work)
-            for row in rows.filter(pc.is_valid(rows["reason"])).to_pylist():
-                if with_skipped or not row["is_skipped"]:
-                    yield row
-
-
 def _read_sources(
     chunks: Sequence[PreparedChunk], paths: Sequence[str], options: IngestOptions
 ) -> tuple[Sources, list[str]]:
@@ -250,7 +195,7 @@ def _read_sources(
     label_codes: dict[object, int] = {}
     stratum_codes: dict[object, int] = {}
     mask_ids: set[int] = set()
-    names = Names()
+    names = array.array("q")  # Hashes: 8 bytes an image.
     sources, done = empty_sources(sum(chunk.found for chunk in chunks)), 0
     for path in paths:
         rows = read_rows(path)
@@ -271,11 +216,35 @@ def _read_sources(
         sources.stored_bytes[window] = rows["payload_length"].to_numpy()
         sources.perceptual_hash[window] = rows["perceptual_hash"].fill_null(0).to_numpy()
         mask_ids.update(rows["mask_ids"].combine_chunks().flatten().unique().to_pylist())
-        names.add(rows)
+        names.extend(map(hash, _usable_names(rows)))
         done += len(rows)
-    names.check(map(read_rows, paths))
+    _check_names(np.frombuffer(names, np.int64), map(read_rows, paths))
     check_ids(mask_ids, options.masks)
     return sources, [str(label or "") for label in label_codes]
+
+
+def _check_names(hashes: np.ndarray, tables: Iterable[pa.Table]) -> None:
+    """Refuses names that several images have: books, retries and fixes tell images by their names.
+
+    Args:
+      hashes: int64 [n], of the names of all usable images; what is not written may have any name.
+      tables: all rows, which are read only if hashes repeat.
+    """
+    ordered = np.sort(hashes)
+    repeated = set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
+    seen: set[bytes] = set()
+    for name in (name for rows in tables if repeated for name in _usable_names(rows)):
+        if hash(name) in repeated and name in seen:
+            raise UserError(
+                f"Two images are called {os.fsdecode(name)!r}, and each must have a name of "
+                f"its own (such names: {len(repeated)}); correct what the source calls "
+                "them, or let a generator leave out 'path'."
+            )
+        seen.update({name} if hash(name) in repeated else ())
+
+
+def _usable_names(rows: pa.Table) -> list[bytes]:
+    return rows["path"].filter(rows["reason"].is_null()).to_pylist()
 
 
 def _number(values: Sequence[object], codes: dict[object, int]) -> np.ndarray:

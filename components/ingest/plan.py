@@ -1,21 +1,30 @@
 """Decides where every prepared source goes: duplicate, quarantined, or a place in a shard.
 
+A record's place is a pure function of the seed, its id and, for its split, its unit (see `groups`).
+
 Arithmetic on columns only (NumPy): no files, no Beam; for at most 2^31 sources. It takes about 95
 bytes of memory per source, or 160 with near-duplicates and strata.
 """
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.clusters import cluster_hashes, join_groups
-from image_pipeline.components.ingest.places import count_shards, order_keys, shard_edges
-from image_pipeline.components.ingest.splits import assign_splits, follow_paths, stratify_splits
+from image_pipeline.components.hashing import mix64
+from image_pipeline.components.ingest.groups import (
+    assign_splits,
+    cluster_hashes,
+    follow_paths,
+    join_groups,
+    stratify_splits,
+)
 from image_pipeline.components.meaning.options import IngestOptions
 
 NOWHERE = -1
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 # Measured for the stage that plans, with the rows it reads (docs/scale.md): 231 B a source, and 65
 # more for near-duplicates and strata, beside what the process holds anyway.
@@ -122,6 +131,7 @@ def place_sources(sources: Sources, options: IngestOptions) -> Placement:
       UserError: if a split would be empty, or if there are duplicates or conflicting labels that
         are not allowed.
     """
+    # Exact copies first: everything else is decided for the first of equal files.
     copies = first_copies(sources.content, sources.is_good)
     is_copy = sources.is_good & (copies != np.arange(len(copies)))
     if options.duplicates == "error" and is_copy.any():
@@ -129,33 +139,48 @@ def place_sources(sources: Sources, options: IngestOptions) -> Placement:
             f"{is_copy.sum()} files repeat the bytes of another one, and ingest.duplicates=error; "
             "remove them, or set ingest.duplicates=keep_first."
         )
-    conflicts = _judge_conflicts(sources, copies, options)
+    # Equal bytes with different labels: one is wrong, and nobody knows which, so none is written.
+    conflicts = np.full(len(copies), NOWHERE, np.int32)
+    if options.conflicting_labels != "keep":
+        conflicts = find_conflicts(copies, sources.answer, sources.is_good)
+    lost = int((conflicts != NOWHERE).sum())
+    if lost and options.conflicting_labels == "error":
+        raise UserError(
+            f"{lost} files have the bytes of a file with {options.label_kind.another}, and "
+            "ingest.conflicting_labels=error; remove those that are wrong, or set "
+            "ingest.conflicting_labels=quarantine, which lists them."
+        )
     sources = dataclasses.replace(sources, is_good=sources.is_good & (conflicts == NOWHERE))
     is_copy &= sources.is_good
     excluded = is_copy if options.duplicates == "keep_first" else np.zeros_like(is_copy)
     is_written = sources.is_good & ~excluded
+    # What looks alike or shares a group must share a split, or evaluation would see training data.
+    # Excluded copies still join units: they may be of another group.
     clusters = find_clusters(sources, options)
     units = join_units(sources, copies, clusters)
     splits = _choose_splits(sources, is_written, copies, units, options)
-    lost = int((conflicts != NOWHERE).sum())
-    shard, position, split_shards = _fill_shards(sources, is_written, splits, lost, options)
+    # Records in the order of their keys, cut into shards of equal counts.
+    shard = np.full(len(splits), NOWHERE, np.int32)
+    position = np.full(len(splits), NOWHERE, np.int32)
+    split_shards: list[int] = []
+    for code, name in enumerate(options.splits):
+        members = np.flatnonzero(is_written & (splits == code))
+        if not len(members):
+            raise _explain_empty(name, sources, is_written, splits, lost, options)
+        ids = sources.record_id[members]
+        keys = order_keys(ids, options.seed)
+        members = members[np.lexsort((ids[:, 1], ids[:, 0], keys))]
+        stored_bytes = int(sources.stored_bytes[members].sum())
+        count = count_shards(stored_bytes, len(members), options.shard_bytes, options.shards)
+        edges = shard_edges(len(members), count)
+        local = np.repeat(np.arange(count), np.diff(edges))
+        shard[members] = sum(split_shards) + local
+        position[members] = np.arange(len(members)) - edges[local]
+        split_shards.append(count)
     original = np.where(excluded, copies, np.int32(NOWHERE))
-    return Placement(shard, position, original, copies, conflicts, clusters, units, split_shards)
-
-
-def _judge_conflicts(sources: Sources, copies: np.ndarray, options: IngestOptions) -> np.ndarray:
-    """The conflicts to quarantine; raises if they are not allowed."""
-    if options.conflicting_labels == "keep":
-        return np.full(len(copies), NOWHERE, np.int32)
-    conflicts = find_conflicts(copies, sources.answer, sources.is_good)
-    count = int((conflicts != NOWHERE).sum())
-    if count and options.conflicting_labels == "error":
-        raise UserError(
-            f"{count} files have the bytes of a file with {options.label_kind.another}, and "
-            "ingest.conflicting_labels=error; remove those that are wrong, or set "
-            "ingest.conflicting_labels=quarantine, which lists them."
-        )
-    return conflicts
+    return Placement(
+        shard, position, original, copies, conflicts, clusters, units, tuple(split_shards)
+    )
 
 
 def find_conflicts(copies: np.ndarray, label: np.ndarray, is_good: np.ndarray) -> np.ndarray:
@@ -180,32 +205,6 @@ def find_conflicts(copies: np.ndarray, label: np.ndarray, is_good: np.ndarray) -
     agrees = label == label[copies]
     conflicts[in_conflict] = np.where(agrees, second, copies)[in_conflict]
     return conflicts
-
-
-def _fill_shards(
-    sources: Sources, is_written: np.ndarray, splits: np.ndarray, lost: int, options: IngestOptions
-) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
-    """Distributes the records of each split over its shards; returns columns of `Placement`."""
-    shard = np.full(len(splits), NOWHERE, np.int32)
-    position = np.full(len(splits), NOWHERE, np.int32)
-    split_shards: list[int] = []
-    for code, name in enumerate(options.splits):
-        members = np.flatnonzero(is_written & (splits == code))
-        if not len(members):
-            raise _explain_empty(name, sources, is_written, splits, lost, options)
-        members = _sort_members(members, sources, options.seed)
-        count = count_shards(
-            int(sources.stored_bytes[members].sum()),
-            len(members),
-            options.shard_bytes,
-            options.shards,
-        )
-        edges = shard_edges(len(members), count)
-        local = np.repeat(np.arange(count), np.diff(edges))
-        shard[members] = sum(split_shards) + local
-        position[members] = np.arange(len(members)) - edges[local]
-        split_shards.append(count)
-    return shard, position, tuple(split_shards)
 
 
 def first_copies(content: np.ndarray, is_good: np.ndarray) -> np.ndarray:
@@ -306,9 +305,35 @@ def _choose_splits(
     return splits
 
 
-def _sort_members(members: np.ndarray, sources: Sources, seed: int) -> np.ndarray:
-    ids = sources.record_id[members]
-    return members[np.lexsort((ids[:, 1], ids[:, 0], order_keys(ids, seed)))]
+def order_keys(record_ids: np.ndarray, seed: int) -> np.ndarray:
+    """Hashes each record id with the seed; sorting by the result is a seeded global shuffle.
+
+    Args:
+      record_ids: uint64 [n, 2], the two halves of each 16-byte record id.
+      seed: any integer.
+
+    Returns:
+      uint64 [n].
+    """
+    seed_hash = mix64(np.array([seed % 2**64], np.uint64) + _GOLDEN)
+    return mix64(mix64(record_ids[:, 0] ^ seed_hash) ^ record_ids[:, 1])
+
+
+def count_shards(total_bytes: int, records: int, shard_bytes: int, shards: int | None) -> int:
+    """The number of shards of a split: as configured, or so that each is near `shard_bytes`.
+
+    Never more than there are records, and at least one.
+    """
+    return min(records, shards or max(1, math.ceil(total_bytes / shard_bytes)))
+
+
+def shard_edges(records: int, shards: int) -> np.ndarray:
+    """Where each shard begins and ends; the shards' counts differ by at most one.
+
+    Returns:
+      int64 [shards + 1], from 0 to `records`; shard i holds [edges[i], edges[i + 1]).
+    """
+    return np.arange(shards + 1, dtype=np.int64) * records // shards
 
 
 def _explain_empty(

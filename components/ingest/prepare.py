@@ -24,8 +24,8 @@ from image_pipeline.components.generators.generator import open_generator
 from image_pipeline.components.images.depth import Levels
 from image_pipeline.components.images.mask_file import BAD_MASK, MASK_SIZE
 from image_pipeline.components.images.prepare import BadImage, PreparedImage, prepare_image
-from image_pipeline.components.ingest.perceptual import hash_image
-from image_pipeline.components.ingest.prepared_rows import count_unusable, write_rows
+from image_pipeline.components.ingest.groups import hash_image
+from image_pipeline.components.ingest.prepared import count_unusable, write_rows
 from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder, name_parts
 from image_pipeline.components.labels.boxes import BAD_BOX
 from image_pipeline.components.labels.kind import Fitted
@@ -97,7 +97,7 @@ def prepare_chunk(
         source = open_source(images_dir, options)
         source = read_ahead(chunk.refs, source, options.prepare.max_file_bytes)
         results = work.check_after(_prepare_unchanged(chunk.refs, source, work, options))
-        bad, skipped = count_unusable(write_rows(results, name, work, options))
+        bad, skipped = count_unusable(write_rows(results, name, work, options.seed))
         done = PreparedChunk(*place, len(chunk.refs), bad, name, skipped)
     else:
         parts = list(_write_parts(chunk, images_dir, work, name, options))
@@ -162,7 +162,7 @@ def _write_parts(
     while rows is None or len(rows) == _PART_ROWS:
         parts += 1
         part = work.check_after(itertools.islice(results, _PART_ROWS))
-        rows = write_rows(part, name_parts(name, parts)[-1], work, options)
+        rows = write_rows(part, name_parts(name, parts)[-1], work, options.seed)
         yield len(rows), *count_unusable(rows)
 
 

@@ -9,7 +9,7 @@ everything needed is in the working folder, so an interrupted retry can continue
 import collections
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,21 +20,20 @@ from image_pipeline.components.archives.archive_members import names_damage
 from image_pipeline.components.dataset.index_file import scan_index
 from image_pipeline.components.dataset.lists import Duplicate, Quarantined, Skipped, read_list
 from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
+from image_pipeline.components.dataset.paths import RETRY
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators.generator import not_read_again
 from image_pipeline.components.ingest.partition import read_answers
 from image_pipeline.components.ingest.prepare import prepare_chunk
-from image_pipeline.components.ingest.prepared_rows import count_unusable, read_chunk_rows
-from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder
+from image_pipeline.components.ingest.prepared import count_unusable, read_chunk_rows
+from image_pipeline.components.ingest.work_folder import RETRY_MARK, PreparedChunk, WorkFolder
 from image_pipeline.components.meaning.open_source import open_source
 from image_pipeline.components.meaning.options import IngestOptions, flatten_options
 from image_pipeline.components.messages import show
 from image_pipeline.components.names import decode_name
-from image_pipeline.components.sources.references import ImageRef, Source, make_chunks
+from image_pipeline.components.sources.references import ImageRef, make_chunks
 from image_pipeline.components.sources.rows import LOST
 from image_pipeline.components.sources.source_kinds import kind_of
-
-_MARKER = "retry.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,12 +59,12 @@ class Retry:
 
 def retry_work_dir(output_dir: str) -> str:
     """The working folder of a retry; not that of ingest, which may be interrupted as well."""
-    return files.join(output_dir, ".retry")
+    return files.join(output_dir, RETRY)
 
 
 def is_interrupted(output_dir: str, work_dir: str) -> bool:
     """Tells whether an earlier retry began to write but did not finish."""
-    return not has_manifest(output_dir) and files.exists(files.join(work_dir, _MARKER))
+    return not has_manifest(output_dir) and files.exists(files.join(work_dir, RETRY_MARK))
 
 
 def choose_options(stored: dict, given: IngestOptions | None) -> IngestOptions:
@@ -100,15 +99,6 @@ def choose_options(stored: dict, given: IngestOptions | None) -> IngestOptions:
     return asked.model_copy(update={"prepare": written.prepare})  # With what was found then.
 
 
-def check_not_in_place(options: IngestOptions) -> None:
-    """Refuses a data set whose images are in a file that was changed to repair some of them."""
-    if options.in_place:
-        raise UserError(
-            "A data set whose images are in their own file (ingest.in_place) cannot be retried, "
-            "since every record names that file as it was; run ingest again."
-        )
-
-
 def prepare_quarantined(
     images_dir: str, output_dir: str, work: WorkFolder, options: IngestOptions
 ) -> tuple[list[PreparedChunk], Retry]:
@@ -118,10 +108,16 @@ def prepare_quarantined(
       Their chunks, and how many are usable.
 
     Raises:
-      UserError: if a generator made them, of which no single image can be read again; or if the
-        images are of another kind than those that were ingested.
+      UserError: if a generator made them, of which no single image can be read again; if the images
+        are of another kind than those that were ingested; if they are in a file that was changed to
+        repair some of them; or if there may be images now that no list has.
     """
     kind = kind_of(images_dir)
+    if options.in_place:
+        raise UserError(
+            "A data set whose images are in their own file (ingest.in_place) cannot be retried, "
+            "since every record names that file as it was; run ingest again."
+        )
     if not kind.lists_images:
         raise not_read_again(images_dir)
     if kind.has_rows and not options.columns:
@@ -131,70 +127,56 @@ def prepare_quarantined(
         )
     lines = list(read_list(output_dir, Quarantined))
     quarantined = {line.path for line in lines}
-    names = quarantined | _list_skipped(output_dir)
+    # Skipped files are read again, too: one keeps its line, or has become an image.
+    has_skipped = read_manifest(output_dir).books.skipped
+    names = quarantined.union(
+        (line.path for line in read_list(output_dir, Skipped)) if has_skipped else ()
+    )
+    stored: set[str] = set()
+    if kind.has_rows:  # A table's rows may have moved since, so that a name is another image's.
+        stored = {line.path for line in read_list(output_dir, Duplicate)}
+        for rows in scan_index(output_dir, ["source"]):
+            stored.update(rows["source"].to_pylist())
     met: set[str] = set()
-    source = open_source(images_dir, options)
-    stored = _list_stored(output_dir) if kind.has_rows else set()
     cut = {line.path for line in lines if line.message.endswith(LOST)}
-    refs = _check_cut(_find_named(source, names, stored, met), cut, images_dir)
-    chunks = [prepare_chunk(chunk, images_dir, work, options) for chunk in make_chunks(refs)]
+
+    def find_named() -> Iterator[ImageRef]:
+        """The references of the names, unless their image is stored already."""
+        for ref in open_source(images_dir, options).list():
+            row, mask = ref.annotations.row if ref.annotations else "", ref.mask
+            own = names.intersection(filter(None, [ref.path, row, mask.path if mask else ""]))
+            if not own or decode_name(ref.path) in stored:
+                continue
+            if ref.problem is None and row in cut:
+                raise UserError(
+                    f"{images_dir!r} goes on behind {row} now, where it ended before, "
+                    "and may hold images that no list has: run ingest again, with --replace (from "
+                    "Python: replace=True)."
+                )
+            met.update(own)
+            yield ref
+
+    chunks = [
+        prepare_chunk(chunk, images_dir, work, options) for chunk in make_chunks(find_named())
+    ]
     rows = pa.concat_tables(read_chunk_rows(chunk, work) for chunk in chunks)
     bad, skipped = count_unusable(rows)
-    bad += _count_conflicts(rows, options)
+    usable = rows.filter(pc.is_null(rows["reason"]))
+    if options.conflicting_labels != "keep":  # Those that conflict are quarantined again.
+        answers: dict[bytes, set[object]] = collections.defaultdict(set)
+        contents = usable["sha256"].to_pylist()
+        for content, answer in zip(contents, read_answers(usable, options), strict=True):
+            answers[content].add(answer)
+        bad += sum(len(answers[content]) > 1 for content in contents)
     gone = quarantined - met
     if kind.has_parts and any(map(names_damage, gone)):
         raise UserError(
             f"{images_dir!r} is whole now, or damaged elsewhere, and may hold members that no list "
             "had: run ingest again, with --replace (from Python: replace=True)."
         )
-    usable = rows.filter(pc.is_null(rows["reason"]))["path"].to_pylist()
+    whole = [*map(os.fsdecode, usable["path"].to_pylist())]
     repaired = len(rows) - bad - skipped
-    return chunks, Retry(
-        len(quarantined), repaired, bad, len(gone), whole=[*map(os.fsdecode, usable)]
-    )
-
-
-def _list_stored(output_dir: str) -> set[str]:
-    """The paths of all records and duplicates: a table's rows may have moved since."""
-    stored = {line.path for line in read_list(output_dir, Duplicate)}
-    for rows in scan_index(output_dir, ["source"]):
-        stored.update(rows["source"].to_pylist())
-    return stored
-
-
-def _find_named(
-    source: Source, names: set[str], stored: set[str], met: set[str]
-) -> Iterator[ImageRef]:
-    """The references of some paths or rows of a table, unless their image is stored already.
-
-    Adds to `met` which of the names there are.
-    """
-    for ref in source.list():
-        called = [
-            ref.path,
-            ref.annotations.row if ref.annotations else "",
-            ref.mask.path if ref.mask else "",
-        ]
-        own = names.intersection(filter(None, called))
-        if own and decode_name(ref.path) not in stored:
-            met.update(own)
-            yield ref
-
-
-def _check_cut(refs: Iterable[ImageRef], cut: set[str], images_dir: str) -> Iterator[ImageRef]:
-    """Passes references on, unless one ended a file that goes on by now.
-
-    Raises:
-      UserError: if one did: no list names the rows behind it.
-    """
-    for ref in refs:
-        if ref.problem is None and ref.annotations is not None and ref.annotations.row in cut:
-            raise UserError(
-                f"{images_dir!r} goes on behind {ref.annotations.row} now, where it ended before, "
-                "and may hold images that no list has: run ingest again, with --replace (from "
-                "Python: replace=True)."
-            )
-        yield ref
+    return chunks, Retry(len(quarantined), repaired, bad, len(gone), whole)
 
 
 def count_written(retry: Retry, output_dir: str) -> Retry:
@@ -208,25 +190,6 @@ def count_written(retry: Retry, output_dir: str) -> Retry:
     repaired = len(retry.whole) - len(quarantined.intersection(retry.whole))
     still_bad = retry.still_bad + retry.repaired - repaired
     return dataclasses.replace(retry, repaired=repaired, still_bad=still_bad, changed=True)
-
-
-def _list_skipped(output_dir: str) -> set[str]:
-    """The skipped files, which are read again: one keeps its line, or has become an image."""
-    if not read_manifest(output_dir).books.skipped:
-        return set()
-    return {line.path for line in read_list(output_dir, Skipped)}
-
-
-def _count_conflicts(rows: pa.Table, options: IngestOptions) -> int:
-    """How many are undamaged, but will be quarantined again for conflicting with each other."""
-    if options.conflicting_labels == "keep":
-        return 0
-    usable = rows.filter(pc.is_null(rows["reason"]))
-    answers: dict[bytes, set[object]] = collections.defaultdict(set)
-    contents = usable["sha256"].to_pylist()
-    for content, answer in zip(contents, read_answers(usable, options), strict=True):
-        answers[content].add(answer)
-    return sum(len(answers[content]) > 1 for content in contents)
 
 
 def write_marker(
@@ -244,7 +207,7 @@ def write_marker(
         "retry": dataclasses.asdict(retry),
         "options": options.stored_form(),
     }
-    work.write_sealed(_MARKER, stored)
+    work.write_sealed(RETRY_MARK, stored)
 
 
 def read_marker(work: WorkFolder) -> tuple[list[PreparedChunk], Retry, dict]:
@@ -253,7 +216,7 @@ def read_marker(work: WorkFolder) -> tuple[list[PreparedChunk], Retry, dict]:
     Raises:
       UserError: if that is not as it was written, and so the data set cannot be completed.
     """
-    stored = work.read_sealed(_MARKER)
+    stored = work.read_sealed(RETRY_MARK)
     chunks = [] if stored is None else [PreparedChunk(**chunk) for chunk in stored["chunks"]]
     if stored is None or stored["rows"] != [work.sum_rows(chunk) for chunk in chunks]:
         raise UserError(

@@ -27,7 +27,6 @@ from image_pipeline.components.ingest.plan import memory_to_plan
 from image_pipeline.components.ingest.prepare import prepare_chunk
 from image_pipeline.components.ingest.retry import (
     Retry,
-    check_not_in_place,
     choose_options,
     count_written,
     is_interrupted,
@@ -240,7 +239,6 @@ def run_retry(
         files.delete_tree(work_dir)
         stored = read_whole_manifest(output_dir).options
         options = choose_options(stored, options)
-        check_not_in_place(options)
         with WorkFolder(work_dir).hold() as work:
             retried, retry = prepare_quarantined(images_dir, output_dir, work, options)
             if not retry.repaired:

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 import google_crc32c
@@ -12,15 +12,65 @@ import numpy as np
 import pyarrow as pa
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index_file import index_name, index_schema
-from image_pipeline.components.dataset.record import further_of
-from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, HEADER_BYTES
-from image_pipeline.components.ingest.framed_records import BATCH_ROWS, frame_records
-from image_pipeline.components.ingest.partition import ShardTask, read_task_rows
-from image_pipeline.components.ingest.payloads import open_payloads
+from image_pipeline.components.dataset.paths import name_shard
+from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, HEADER_BYTES, frame
+from image_pipeline.components.ingest.prepared import (
+    CopiedPayloads,
+    PayloadReader,
+    RowSpan,
+    open_payloads,
+    read_placed_rows,
+)
 from image_pipeline.components.ingest.work_folder import WorkFolder, sum_file
 from image_pipeline.components.labels.kinds import find_kind
+from image_pipeline.components.sources.column_types import feature_value
 from image_pipeline.components.threads import call_together, take_ahead
+
+_BATCH_ROWS = 1024  # Rows that are Python's objects at a time.
+# Records are handed on in blocks of this size: a hundred photos of 256 pixels.
+_BLOCK_BYTES = 2**21
+
+# Where a stored image is, and what it must be; then what a record needs besides.
+_PLACE = ("chunk", "payload_offset", "payload_length", "payload_crc32c")
+_RECORD_ROWS = [
+    *_PLACE,
+    *("format", "height", "width", "channels", "path", "record_id", "sha256", "label", "further"),
+    "mask_length",
+]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ShardTask:
+    """One shard to write.
+
+    Attributes:
+      split: name of its split.
+      shard: number within the split.
+      shards: how many the split has.
+      number: number over all splits.
+      total: how many there are over all splits.
+      plan: a name for all that the plan depends on, which its files in the working folder have.
+      row_span: where in the file of all shards' rows this shard's are.
+      columns: all columns of the records.
+      classes: the classes' names in the order of their numbers; None if records have no numbers.
+    """
+
+    split: str
+    shard: int
+    shards: int
+    number: int
+    total: int
+    plan: str
+    row_span: RowSpan
+    columns: tuple[record.Column, ...] = record.COLUMNS
+    classes: tuple[str, ...] | None = None
+
+    @property
+    def path(self) -> str:
+        """The shard's path below the output folder."""
+        return name_shard(self.split, self.shard, self.shards)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,54 +111,43 @@ def write_shard(task: ShardTask, work: WorkFolder, output_dir: str) -> WrittenSh
     shard_path = files.join(output_dir, task.path)
     _, rows, has_name = call_together(
         work.check,
-        lambda: read_task_rows(task, work),
+        lambda: read_placed_rows(work.placed_path(task.plan), task.row_span),
         lambda: files.is_file(shard_path),
     )
-    # Named by its content: which payloads of which chunks, in which order, with which class ids.
-    part = f"index/{task.path}-{_hash_rows(rows, task.classes)}.arrow"
-    described = _find_described(work, shard_path, part) if has_name else None
-    if described is None:
-        if has_name:  # Where a mark is written, no other shard may lie.
-            files.delete(shard_path)
-        # The shard gets its name last: one with its name is complete, and so is its index.
-        with files.write_atomically(shard_path) as shard:
-            index = pa.BufferOutputStream()
-            with pa.ipc.new_file(index, index_schema(task.columns)) as writer:
-                described = _write_records(task, rows, work, shard, writer)
-            content = index.getvalue().to_pybytes()
-            mark = {"shard": described, "index": google_crc32c.value(content)}
-            call_together(
-                lambda: files.write_file(work.join(part), content),
-                lambda: work.write_sealed(f"{part}.json", mark),
-            )
-            work.check()
-    return WrittenShard(task, index_path=work.join(part), **described)
-
-
-def _find_described(work: WorkFolder, shard_path: str, part: str) -> dict | None:
-    """How an earlier run has described a shard that it finished.
-
-    None if the shard has another length than that, or its part of the index was damaged. (The
-    shard itself is not read: its records have checksums of their own.)
-    """
-    stored = work.read_sealed(f"{part}.json")
-    if stored is None or stored["index"] != sum_file(work.join(part)):
-        return None
-    size_bytes, _ = files.stat_file(shard_path)
-    return stored["shard"] if size_bytes == stored["shard"]["size_bytes"] else None
+    # Which payloads of which chunks, in which order, with which class ids.
+    digest = hashlib.sha256(b"" if task.classes is None else json.dumps(task.classes).encode())
+    for column in ("chunk", "payload_offset"):
+        digest.update("\n".join(map(str, rows[column].to_pylist())).encode())
+    content = digest.hexdigest()[:16]
+    index_path, mark = work.join("index", f"{task.path}-{content}.arrow"), f"index/{task.path}.json"
+    # What an earlier run has finished is taken over if all of it is as it was described. (The shard
+    # itself is not read: its records have checksums of their own.)
+    if (
+        has_name
+        and (known := work.read_sealed(mark)) is not None
+        and known["content"] == content
+        and known["index"] == sum_file(index_path)
+        and known["shard"]["size_bytes"] == files.stat_file(shard_path)[0]
+    ):
+        return WrittenShard(task, index_path=index_path, **known["shard"])
+    if has_name:  # The mark must not be taken for one of this shard.
+        files.delete(shard_path)
+    with files.write_atomically(shard_path) as shard:
+        index = pa.BufferOutputStream()
+        with pa.ipc.new_file(index, index_schema(task.columns)) as writer:
+            described = _write_records(task, rows, work, shard, writer)
+        index_bytes = index.getvalue().to_pybytes()
+        call_together(work.check, lambda: files.write_file(index_path, index_bytes))
+        sum_of_index = google_crc32c.value(index_bytes)
+        work.write_sealed(mark, {"content": content, "shard": described, "index": sum_of_index})
+        # Last, the shard gets its name: one that has it is complete, and so is its index.
+        work.check()
+    return WrittenShard(task, index_path=index_path, **described)
 
 
 def read_index(index_path: str) -> pa.Table:
     """Reads a shard's part of the index."""
     return pa.ipc.open_file(pa.BufferReader(files.read_file(index_path))).read_all()
-
-
-def _hash_rows(rows: pa.Table, classes: Sequence[str] | None) -> str:
-    """Hashes the shard's content: which payloads of which chunks, in which order; class ids."""
-    digest = hashlib.sha256(b"" if classes is None else json.dumps(classes).encode())
-    for column in ("chunk", "payload_offset"):
-        digest.update("\n".join(map(str, rows[column].to_pylist())).encode())
-    return digest.hexdigest()[:16]
 
 
 def _write_records(
@@ -132,7 +171,7 @@ def _write_records(
                 digest.update(block)
                 written += of_block
     lengths, offset = np.array(written, np.int64), 0
-    for batch in rows.to_batches(max_chunksize=BATCH_ROWS):
+    for batch in rows.to_batches(max_chunksize=_BATCH_ROWS):
         of_batch, lengths = np.split(lengths, [len(batch)])
         index.write_batch(_index_batch(batch, task, offset, of_batch))
         offset += int((of_batch + HEADER_BYTES + FOOTER_BYTES).sum())
@@ -160,14 +199,74 @@ def _index_batch(
         "record_id": [value.hex() for value in batch["record_id"].to_pylist()],
         "source": [p.decode(errors="backslashreplace") for p in batch["path"].to_pylist()],
     }
-    columns |= _further_columns(batch, task)
+    if further := record.further_of(task.columns):
+        rows = [json.loads(row) for row in batch["further"].to_pylist()]
+        columns |= {index_name(c): [row[at] for row in rows] for at, c in enumerate(further)}
     return pa.RecordBatch.from_pydict(columns, schema)
 
 
-def _further_columns(batch: pa.RecordBatch, task: ShardTask) -> dict[str, list]:
-    """The values of a table's further columns, if there are any."""
-    further = further_of(task.columns)
-    if not further:
-        return {}
-    said = [json.loads(row) for row in batch["further"].to_pylist()]
-    return {index_name(c): [row[at] for row in said] for at, c in enumerate(further)}
+def frame_records(
+    rows: pa.Table, payloads: PayloadReader | CopiedPayloads, task: ShardTask
+) -> Iterator[tuple[bytes, list[int]]]:
+    """Reads and encodes a shard's records.
+
+    Args:
+      rows: the shard's, in order.
+      payloads: the stored images.
+      task: the shard.
+
+    Yields:
+      Some records, one after the other as the file has them, and the length of each one's data.
+    """
+    class_ids = None if task.classes is None else {n: i for i, n in enumerate(task.classes)}
+    further = record.further_of(task.columns)
+    framed: list[bytes] = []
+    lengths: list[int] = []
+    size_bytes = 0
+    for batch in rows.select(_RECORD_ROWS).to_batches(max_chunksize=_BATCH_ROWS):
+        for row in batch.to_pylist():
+            payload = payloads.read(*(row[name] for name in _PLACE))
+            values = record_values(row, payload, further, class_ids)
+            data = record.encode_example(values, task.columns)
+            framed.append(frame(data))
+            lengths.append(len(data))
+            size_bytes += len(data)
+            if size_bytes >= _BLOCK_BYTES:
+                yield b"".join(framed), lengths
+                framed, lengths, size_bytes = [], [], 0
+    yield b"".join(framed), lengths
+
+
+def record_values(
+    row: dict,
+    payload: bytes,
+    further: Sequence[record.Column] = (),
+    class_ids: Mapping[str, int] | None = None,
+) -> dict[str, record.Value]:
+    """The record of a source's row and its payload, with a table's further columns.
+
+    Args:
+      row: see `prepared.ROW_SCHEMA`.
+      payload: the mask, if there is one, and the image, as they are stored.
+      further: the table's further columns.
+      class_ids: the number of each class; None if records do not have it.
+    """
+    said = json.loads(row["further"]) if further else ()
+    mask_length = row.get("mask_length") or 0
+    masks = {record.MASK: payload[:mask_length], record.MASK_FORMAT: b"png"} if mask_length else {}
+    ids = {} if class_ids is None else {record.LABEL_ID: class_ids[row["label"]]}
+    return {
+        **masks,
+        **ids,
+        **{c.key: feature_value(value) for c, value in zip(further, said, strict=True)},
+        record.IMAGE: payload[mask_length:],
+        record.FORMAT: row["format"].encode(),
+        record.HEIGHT: row["height"],
+        record.WIDTH: row["width"],
+        record.CHANNELS: row["channels"],
+        record.COLORSPACE: record.name_colorspace(row["channels"]),
+        record.FILENAME: row["path"],
+        record.SOURCE_ID: row["record_id"].hex().encode(),
+        record.SHA256: row["sha256"].hex().encode(),
+        record.LABEL: row["label"].encode(),
+    }

@@ -29,9 +29,14 @@ from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.tfrecord import CorruptRecord, read_records
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.prepare import PreparedImage
-from image_pipeline.components.ingest.perceptual import hash_image
+from image_pipeline.components.ingest.groups import hash_image
 from image_pipeline.components.ingest.prepare import columns_of
-from image_pipeline.components.ingest.prepared_rows import ROW_SCHEMA, count_unusable, read_rows
+from image_pipeline.components.ingest.prepared import (
+    ROW_SCHEMA,
+    count_unusable,
+    read_rows,
+    write_table,
+)
 from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder
 from image_pipeline.components.labels.kinds import BOXES
 from image_pipeline.components.meaning.open_source import open_source
@@ -167,29 +172,32 @@ def list_rows(
     work.check()
     names = [*kept, *(chunk.name for chunk in retried)]
     rows = pa.concat_tables(read_rows(work.rows_path(name)) for name in names)
-    said = _read_table(images_dir, options)
-    rows = pa.concat_tables([rows, _restore_duplicates(rows, output_dir, said, options)])
+    # A table's rows as they are now, by path, in their order.
+    listed: dict[str, ImageRef] = {}
+    if kind_of(images_dir).has_rows:
+        listed = {ref.path: ref for ref in open_source(images_dir, options).list()}
+    rows = pa.concat_tables([rows, _restore_duplicates(rows, output_dir, listed, options)])
     paths = [os.fsdecode(path) for path in rows["path"].to_pylist()]
-    if said:
-        rows = _restore_splits(rows, paths, said, options)
-        places = {path: number for number, path in enumerate(said)}
+    if listed:
+        rows = _restore_splits(rows, paths, listed, options)
+        places = {path: number for number, path in enumerate(listed)}
         keys: list = [(places.get(path, -1), path) for path in paths]
     else:
         keys = [listing_key(path, images_dir) for path in paths]
     order = sorted(range(len(keys)), key=keys.__getitem__)
-    return list(_write_chunks(rows, order, work))
-
-
-def _read_table(images_dir: str, options: IngestOptions) -> dict[str, ImageRef]:
-    """What a table says now, by path, in its order; nothing of a folder."""
-    if not kind_of(images_dir).has_rows:
-        return {}
-    listed = open_source(images_dir, options).list()
-    return {ref.path: ref for ref in listed}
+    chunks = []
+    for number, first in enumerate(range(0, len(order), _ROWS_AT_ONCE)):
+        name = work.name_attempt(f"listed-{number:05d}")
+        part = rows.take(pa.array(order[first : first + _ROWS_AT_ONCE], pa.int64()))
+        write_table(part, work.rows_path(name))
+        bad, skipped = count_unusable(part)
+        is_last = first + _ROWS_AT_ONCE >= len(order)
+        chunks.append(PreparedChunk(number, is_last, len(part), bad, name, skipped))
+    return chunks
 
 
 def _restore_splits(
-    rows: pa.Table, paths: list[str], said: dict[str, ImageRef], options: IngestOptions
+    rows: pa.Table, paths: list[str], listed: dict[str, ImageRef], options: IngestOptions
 ) -> pa.Table:
     """Records do not say whether a table chose their split; the table does.
 
@@ -198,14 +206,14 @@ def _restore_splits(
     at = rows.schema.get_field_index("forced_split")
     before = rows["forced_split"].to_pylist()
     chosen = [
-        split_of(said[path], options) if path in said else split
+        split_of(listed[path], options) if path in listed else split
         for path, split in zip(paths, before, strict=True)
     ]
     return rows.set_column(at, ROW_SCHEMA.field(at), pa.array(chosen, pa.string()))
 
 
 def _restore_duplicates(
-    rows: pa.Table, output_dir: str, said: dict[str, ImageRef], options: IngestOptions
+    rows: pa.Table, output_dir: str, listed: dict[str, ImageRef], options: IngestOptions
 ) -> pa.Table:
     """Rows of the files that were not stored: but for the path, those of the file they repeat."""
     lines = [line for line in read_list(output_dir, Duplicate) if not line.written]
@@ -220,31 +228,13 @@ def _restore_duplicates(
                 f"{line.original!r}, but no record is of that; "
                 "run ingest again on the whole folder."
             )
-        ref = said.get(line.path, ImageRef(line.path, 0, 0))
+        ref = listed.get(line.path, ImageRef(line.path, 0, 0))
         original = originals[os.fsencode(line.original)]
         row = original | columns_of(ref, options)
         if options.label_kind is BOXES and ref.annotations is not None:
-            row["further"] = _take_boxes(row["further"], original["further"])
+            # The boxes of the file that is repeated, which has them in pixels.
+            boxes = json.loads(original["further"])[-len(record.BOX_COLUMNS) :]
+            row["further"] = json.dumps([*json.loads(row["further"])[:-1], *boxes])
         row["label"] = line.label
         restored.append(row | {"record_id": record.make_record_id(row["sha256"], row["path"])})
     return pa.Table.from_pylist(restored, ROW_SCHEMA)
-
-
-def _take_boxes(said: str, original: str) -> str:
-    """What a table says, with the boxes of the file that is repeated: it says them in pixels."""
-    features = json.loads(original)[-len(record.BOX_COLUMNS) :]
-    return json.dumps([*json.loads(said)[:-1], *features])
-
-
-def _write_chunks(rows: pa.Table, order: list[int], work: WorkFolder) -> Iterator[PreparedChunk]:
-    for number, first in enumerate(range(0, len(order), _ROWS_AT_ONCE)):
-        name = work.name_attempt(f"listed-{number:05d}")
-        part = rows.take(pa.array(order[first : first + _ROWS_AT_ONCE], pa.int64()))
-        with (
-            files.write_atomically(work.rows_path(name)) as file,
-            pa.ipc.new_file(file, ROW_SCHEMA) as writer,
-        ):
-            writer.write_table(part)
-        bad, skipped = count_unusable(part)
-        is_last = first + _ROWS_AT_ONCE >= len(order)
-        yield PreparedChunk(number, is_last, len(part), bad, name, skipped)

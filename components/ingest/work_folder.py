@@ -27,6 +27,7 @@ from image_pipeline.components.sources.references import Chunk
 from image_pipeline.components.threads import map_in_order
 
 _LOG = logging.getLogger(__name__)
+RETRY_MARK = "retry.json"
 _VERSION = 2  # Of what is sealed: raise it when a mark gets another form.
 Item = TypeVar("Item")
 
@@ -105,10 +106,10 @@ class WorkFolder:
        written after them, and has a checksum of its own: damage, and another version's marks, are
        as good as absence, and the work is done again. Each payload has a checksum from before it
        was written, which is verified when a record is made of it.
-    5. *Shards do not tell their content by name*, so the output folder says, until it has a
-       manifest, which plan its shards are of (`start_output`). Those of another plan are deleted
-       before that is written, and it is written before the first shard. A plan's name depends on
-       all of its chunks and options: a shard that is there has the rows that this run would write.
+    5. *Shards do not tell their content by name*, so each shard's name has one mark, which tells
+       the rows that were written under it last. Another shard of that name is deleted before the
+       mark is written, and the shard gets its name after it (`write_shard`): where both are there,
+       they belong together.
     6. *Counts agree.* Listed = prepared (`check_prepared`); chunks are numbered, and the last one
        is marked (`plan_shards`); found = written + duplicates + quarantined + skipped, and shards
        and records are those planned (`check_books`); a manifest that this run did not write does
@@ -117,9 +118,9 @@ class WorkFolder:
     7. *The manifest is deleted first and written last* (`start_output`, `write_manifest`): a folder
        without one is no data set.
 
-    One gap remains: between a late worker's last check and its rename another run may begin. What
-    it then replaces is one shard, whose SHA-256 is not the manifest's, and `verify` finds it. On
-    one machine a lock on the output folder keeps runs apart.
+    One gap remains: between a late worker's check and its next write another run may begin. What it
+    then replaces is one shard or its mark; the manifest has the SHA-256 of the right one, and
+    `verify` compares it. On one machine a lock on the output folder keeps runs apart.
 
     Attributes:
       path: the folder, or its URI.
@@ -177,7 +178,7 @@ class WorkFolder:
 
     @contextlib.contextmanager
     def hold(self) -> Iterator["WorkFolder"]:
-        """Begins a run that lasts as long as the block, which deletes the folder in the end.
+        """Begins a run for the block, which deletes the folder once the data set is whole.
 
         If the block fails, the folder belongs to no run: what is still at work then stops, and a
         folder in which nothing was prepared is gone.

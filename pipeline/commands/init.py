@@ -302,8 +302,7 @@ def _forecast(
     """
     import yaml
 
-    from image_pipeline.components.ingest.forecast import forecast_files
-    from image_pipeline.components.ingest.rehearsal import rehearse
+    from image_pipeline.components.ingest.forecast import forecast_files, rehearse
     from image_pipeline.components.meaning.listing import list_images
     from image_pipeline.components.meaning.open_source import open_complete
     from image_pipeline.components.meaning.options import IngestOptions

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import cv2
 import numpy as np
 
-from image_pipeline.components.ingest.perceptual import hash_gray
+from image_pipeline.components.ingest.groups import hash_gray
 from image_pipeline.components.threads import map_in_order
 from image_pipeline.report.charts import Channel, Histogram, make_histogram
 from image_pipeline.report.data_set import DataSet
@@ -33,7 +33,7 @@ class ImageFigures:
       brightness: mean luma, 0 to 255.
       sharpness: variance of the Laplacian of the luma.
       tiny: uint8 [8, 8, 3], the image shrunk by area; of gray images, three equal channels.
-      perceptual_hash: see `components.ingest.perceptual`.
+      perceptual_hash: see `components.ingest.groups`.
     """
 
     row: int

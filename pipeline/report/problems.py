@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from image_pipeline.components.dataset.lists import Duplicate, LookAlikes, Quarantined, read_list
 from image_pipeline.components.dataset.manifest import Manifest
-from image_pipeline.components.ingest.clusters import cluster_hashes
+from image_pipeline.components.ingest.groups import cluster_hashes
 from image_pipeline.components.names import decode_name
 from image_pipeline.report.data_set import DataSet
 from image_pipeline.report.pixels import ImageFigures

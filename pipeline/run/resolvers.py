@@ -10,8 +10,7 @@ from tfx.types import standard_artifacts
 from tfx.types.channel import Channel
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.component import ImageExampleGen
-from image_pipeline.components.ingest.span_resolver import LatestSpans
+from image_pipeline.components.ingest.component import ImageExampleGen, LatestSpans
 from image_pipeline.components.meaning.options import SpanOptions
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.options import EvaluationOptions

@@ -11,12 +11,6 @@ from image_pipeline.components.dataset.index_file import index_name, scan_index
 from image_pipeline.components.dataset.lists import LEFT_OUT, Skipped, read_list
 from image_pipeline.components.dataset.manifest import Manifest, read_manifest
 from image_pipeline.components.dataset.paths import SKIPPED
-from image_pipeline.components.ingest.unserved import (
-    FLAC,
-    NOT_SERVED,
-    PROFILE,
-    count_unserved,
-)
 from image_pipeline.components.labels.boxes import CLIPPED, say_cut
 from image_pipeline.components.labels.kinds import BOXES, CLASSES, MASKS, VALUES, find_kind
 from image_pipeline.components.meaning.options import IngestOptions
@@ -25,6 +19,14 @@ from image_pipeline.show.rows import format_classes, format_mask_classes
 from image_pipeline.show.words import format_count, format_fact
 
 _MOST_NAMES = 5
+_ANIMATION, _FLAC, _PROFILE = "animated WebP", "FLAC", "colour profile"
+# What ingest reads, and TensorFlow, all that a served model has, does not.
+_UNREAD = {
+    **{"gif": "GIF", "bmp": "BMP", "tiff": "TIFF", "avif": "AVIF", "heic": "HEIC"},
+    **{"jxl": "JPEG XL", "dicom": "DICOM"},
+    "flac": _FLAC,
+}
+_NOT_SERVED = (*_UNREAD.values(), _ANIMATION)
 
 
 def summarize_data_set(examples_dir: str) -> dict[str, Any]:
@@ -43,6 +45,24 @@ def summarize_data_set(examples_dir: str) -> dict[str, Any]:
     if shares_by_chance(manifest):
         said["share_out"] = "ingest.stratify=true gives every class its share of each split"
     return summarize_manifest(manifest) | said | unserved | left_out
+
+
+def count_unserved(examples_dir: str) -> dict[str, int]:
+    """Counts a data set's images by why serving differs from training; leaves out zeros.
+
+    Args:
+      examples_dir: the folder that ingest wrote.
+    """
+    counts: collections.Counter[str] = collections.Counter()
+    for rows in scan_index(examples_dir, ["source_format", "notes"]):
+        for source_format, kind in _UNREAD.items():
+            counts[kind] += pc.sum(pc.equal(rows["source_format"], source_format)).as_py() or 0
+        noted = rows.filter(pc.greater(pc.list_value_length(rows["notes"]), 0))
+        for row in noted.to_pylist():
+            counts[_PROFILE] += row["source_format"] not in _UNREAD and "icc" in row["notes"]
+            is_animated = any(note.startswith("frames:") for note in row["notes"])
+            counts[_ANIMATION] += row["source_format"] == "webp" and is_animated
+    return {kind: counts[kind] for kind in (*_NOT_SERVED, _PROFILE) if counts[kind]}
 
 
 def shares_by_chance(manifest: Manifest) -> bool:
@@ -143,13 +163,13 @@ def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _unserved_rows(unserved: Mapping[str, int]) -> list[tuple[str, str]]:
     """What a served model sees differently from training; see docs/transform.md."""
-    refused = ", ".join(f"{unserved[kind]:,} {kind}" for kind in NOT_SERVED if kind in unserved)
+    refused = ", ".join(f"{unserved[kind]:,} {kind}" for kind in _NOT_SERVED if kind in unserved)
     rows = []
     if refused:
-        wav = ", and WAV for FLAC" if FLAC in unserved else ""
+        wav = ", and WAV for FLAC" if _FLAC in unserved else ""
         rows.append(("a server refuses", f"{refused}; send JPEG, PNG or WebP{wav}"))
-    if PROFILE in unserved:
-        count = unserved[PROFILE]
+    if _PROFILE in unserved:
+        count = unserved[_PROFILE]
         rows.append(("served differently", f"{count:,} with a colour profile; send sRGB"))
     return rows
 

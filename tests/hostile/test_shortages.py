@@ -45,7 +45,7 @@ STAGES = [
     (INGEST, "image_pipeline.run.preflight:survey_images"),
     (INGEST, "image_pipeline.components.ingest.run:list_chunks"),
     (INGEST, "image_pipeline.components.ingest.prepare:prepare_image"),
-    (INGEST, "image_pipeline.components.ingest.prepared_rows:write_payloads"),
+    (INGEST, "image_pipeline.components.ingest.prepare:write_rows"),
     (INGEST, "image_pipeline.components.ingest.run:plan_shards"),
     (INGEST, "image_pipeline.components.ingest.run:write_shard"),
     (INGEST, "image_pipeline.components.ingest.run:write_manifest"),

@@ -12,7 +12,7 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators import generator_process
-from image_pipeline.components.ingest import prepare, prepared_rows
+from image_pipeline.components.ingest import prepare
 from image_pipeline.components.ingest.forecast import forecast_ingest
 from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.meaning.complete_options import complete_options
@@ -248,7 +248,7 @@ def test_an_interrupted_run_goes_on_behind_the_units_that_are_done(module, tmp_p
                 image = np.random.default_rng(100 * shard + n).integers(0, 256, (8, 8, 3), np.uint8)
                 yield image, n
     """)
-    write, failing = prepared_rows.write_payloads, [True]
+    write, failing = prepare.write_rows, [True]
 
     def write_some(results, name, work, seed):
         rows = write(results, name, work, seed)
@@ -257,7 +257,7 @@ def test_an_interrupted_run_goes_on_behind_the_units_that_are_done(module, tmp_p
             raise OSError("no space")
         return rows
 
-    monkeypatch.setattr(prepared_rows, "write_payloads", write_some)
+    monkeypatch.setattr(prepare, "write_rows", write_some)
     settings = {"generator": {"shards": 40}}
     with pytest.raises(Exception, match="no space"):
         ingest(generator, tmp_path / "out", **settings)

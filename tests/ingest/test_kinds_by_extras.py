@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from image_pipeline.cli import cli
 from image_pipeline.components.dataset.index_file import scan_index
 from image_pipeline.components.dataset.lists import Skipped, read_list
-from image_pipeline.components.ingest.unserved import count_unserved
+from image_pipeline.show.ingest_summary import count_unserved
 from tests.images.extra_files import save_dicom, save_heic, save_jxl
 from tests.images.zoo import ZOO
 from tests.ingest_runs import ingest

@@ -2,8 +2,9 @@
 
 import pytest
 
-from image_pipeline.components.ingest.partition import plan_shards, read_task_rows
+from image_pipeline.components.ingest.partition import plan_shards
 from image_pipeline.components.ingest.prepare import prepare_chunk
+from image_pipeline.components.ingest.prepared import read_placed_rows
 from image_pipeline.components.ingest.work_folder import WorkFolder
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.folder import list_images
@@ -22,7 +23,8 @@ def _plan(images, work, seed):
 
 
 def _read_paths(task, work):
-    return read_task_rows(task, WorkFolder(str(work)))["path"].to_pylist()
+    path = WorkFolder(str(work)).placed_path(task.plan)
+    return read_placed_rows(path, task.row_span)["path"].to_pylist()
 
 
 def test_two_plans_in_one_folder_do_not_mix(tmp_path):

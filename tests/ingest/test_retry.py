@@ -292,3 +292,21 @@ def test_the_listing_key_sorts_as_the_listing_does(tmp_path):
         path.write_bytes(b"")
     listed = [ref.path for ref in list_images(str(tmp_path))]
     assert sorted(names, key=lambda path: listing_key(path, str(tmp_path))) == listed
+
+
+def test_an_interrupted_retry_does_not_go_on_over_the_shards_of_an_ingest(folder, monkeypatch):
+    repair(folder / "images")
+
+    def interrupted(*args):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shards, "_write_records", interrupted)
+        for begin in (retry, ingest):
+            with pytest.raises(UserError, match="No space left on device"):
+                begin(folder / "images", folder / "out")
+    with pytest.raises(UserError, match=r"is incomplete: it has no manifest\.json"):
+        retry(folder / "images", folder / "out")
+    ingest(folder / "images", folder / "out")
+    ingest(folder / "images", folder / "fresh")
+    assert read_files(folder / "out") == read_files(folder / "fresh")

@@ -9,7 +9,7 @@ import pytest
 from image_pipeline.components.dataset import record
 from image_pipeline.components.images.sound import SoundOptions, decode_sound
 from image_pipeline.components.ingest.run import run_retry
-from image_pipeline.components.ingest.unserved import count_unserved
+from image_pipeline.show.ingest_summary import count_unserved
 from tests.drawings import draw, encode_png
 from tests.ingest.test_retry import make_pipeline
 from tests.ingest.test_tables import _read_records, _shards

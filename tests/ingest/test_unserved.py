@@ -5,9 +5,8 @@ import pytest
 from PIL import Image
 
 from image_pipeline.components.ingest.run import run_ingest
-from image_pipeline.components.ingest.unserved import count_unserved
 from image_pipeline.components.meaning.options import IngestOptions
-from image_pipeline.show.ingest_summary import ingest_rows, summarize_data_set
+from image_pipeline.show.ingest_summary import count_unserved, ingest_rows, summarize_data_set
 from tests.images.zoo import save, swapped_profile
 from tests.transform.analyze import make_pipeline
 

@@ -10,7 +10,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest import payloads
+from image_pipeline.components.ingest import prepared
 from image_pipeline.components.sources.folder import list_images
 from image_pipeline.components.stores import remote
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order
@@ -140,7 +140,7 @@ def test_besides_its_images_an_ingest_takes_few_requests(many, store):
 
 
 def test_what_a_shard_takes_of_a_block_is_one_request(many, store, monkeypatch):
-    monkeypatch.setattr(payloads, "_GAP_BYTES", 0)  # Or all of these small images would be near.
+    monkeypatch.setattr(prepared, "_GAP_BYTES", 0)  # Or all of these small images would be near.
     store.control()
     ingest(many, f"{store.uri}/blocks-data", shards=10, splits={"train": 1.0})
     rows, payload_spans, indexes, fences, others = 10, 10, 10, 2 * 10, 10 + 10

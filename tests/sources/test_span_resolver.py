@@ -5,7 +5,7 @@ from ml_metadata.metadata_store import metadata_store
 from ml_metadata.proto import metadata_store_pb2
 from tfx.types import standard_artifacts
 
-from image_pipeline.components.ingest.span_resolver import LatestSpans
+from image_pipeline.components.ingest.component import LatestSpans
 
 pytestmark = pytest.mark.unit
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from image_pipeline.components.dataset.stored import StoredRecords
-from image_pipeline.components.ingest.perceptual import hash_gray
+from image_pipeline.components.ingest.groups import hash_gray
 from image_pipeline.report.pixels import describe_pixels, measure_image, measure_images, stack_tiny
 from image_pipeline.report.thumbnails import Thumbnails
 

@@ -2,7 +2,7 @@ import collections
 
 import pytest
 
-from image_pipeline.components.ingest.file_sample import draw_sample, take_census
+from image_pipeline.components.ingest.forecast import draw_sample, take_census
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.references import ImageRef
 

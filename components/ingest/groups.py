@@ -1,11 +1,21 @@
-"""Which images look alike, and which must stay together. Columns only: no files, no images."""
+"""Which images belong together, and in which split a group of them is.
+
+What is split is the *unit*: images that must stay together (exact copies, images of one group,
+near-duplicates, and whatever these join). Equal hashes mean the same unit. A split is a pure
+function of the unit, so adding data moves no other.
+"""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+import cv2
+import imagehash
 import numpy as np
+from PIL import Image
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+
+from image_pipeline.components.images.prepare import PreparedImage
 
 HASH_BITS = 64
 # Links held at once before they are folded into the clusters: 16 bytes each.
@@ -14,6 +24,42 @@ _LINKS_AT_ONCE = 1_000_000
 _PAIRS_AT_ONCE = 1_000_000
 # From this many hashes that agree in a table's bits, comparing all pairs beats stepping.
 _LONG_RUN = 128
+
+
+def hash_image(image: PreparedImage) -> int:
+    """Hashes what an image looks like, as pHash does (`imagehash.phash`).
+
+    The image is shrunk to 32 x 32 grey pixels; each of the 64 bits says whether one of the 8 x 8
+    lowest frequencies of its cosine transform is above their median. Size, compression, brightness
+    and contrast hardly change that; a mirrored, turned or cropped image has another hash, and all
+    blank images look alike. Decoding the luma of a stored 256-pixel JPEG and hashing it costs
+    about 0.7 ms, a fifth of what preparing a photo costs.
+
+    Args:
+      image: the image in its stored form.
+
+    Returns:
+      The hash, 0 to 2**64 - 1.
+    """
+    data = np.frombuffer(image.encoded, np.uint8)
+    if image.format != "raw":
+        gray = cv2.imdecode(data, cv2.IMREAD_GRAYSCALE)
+        assert gray is not None, "the stored image was encoded or checked just now"
+    elif image.channels == 1:
+        gray = data.reshape(image.height, image.width)
+    else:
+        gray = cv2.cvtColor(data.reshape(image.height, image.width, 3), cv2.COLOR_RGB2GRAY)
+    return hash_gray(gray)
+
+
+def hash_gray(gray: np.ndarray) -> int:
+    """The hash of gray pixels, see `hash_image`.
+
+    Args:
+      gray: uint8 [height, width].
+    """
+    bits = imagehash.phash(Image.fromarray(gray)).hash  # bool [8, 8]
+    return int.from_bytes(np.packbits(bits).tobytes(), "big")
 
 
 def cluster_hashes(hashes: np.ndarray, max_distance: int) -> np.ndarray:
@@ -147,3 +193,88 @@ def _join(groups: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray
     # Of type bool, because SciPy adds up the values of repeated links, and bool cannot overflow.
     links = coo_array((np.ones(len(left), bool), (groups[left], groups[right])), (count, count))
     return connected_components(links, directed=False)[1].astype(np.int64)[groups]
+
+
+def assign_splits(hashes: np.ndarray, splits: Mapping[str, float]) -> np.ndarray:
+    """Assigns each hash to a split.
+
+    A hash is read as a fraction in [0, 1) and falls into the split whose interval contains it, so
+    a record's split never depends on the other records, and equal hashes share a split.
+
+    Args:
+      hashes: uint64 [n], uniformly distributed (the first 8 bytes of a SHA-256).
+      splits: each split's name and share, adding up to 1.
+
+    Returns:
+      int64 [n], positions in `splits`.
+    """
+    edges = np.cumsum(list(splits.values()))[:-1]
+    return np.searchsorted(edges, hashes / 2.0**64, side="right")
+
+
+def stratify_splits(
+    hashes: np.ndarray, labels: np.ndarray, records: np.ndarray, splits: Mapping[str, float]
+) -> np.ndarray:
+    """Assigns each unit to a split so that every class gets its exact share in each.
+
+    The units of a class are laid end to end in the order of their hashes, each as long as it has
+    records, and the line is cut at the splits' cumulative shares. A unit belongs where one point of
+    it lies: at the same fraction of its length for all units of a class. That fraction comes from
+    the hash of the class's first unit, so that shares which are no whole numbers of records are
+    rounded up in some classes and down in others (systematic sampling with a random start), and
+    many small classes do not all round the same way. A class's first unit is in `train`, if there
+    is such a split, so that no class is evaluated that was never learned; unless all classes have
+    one unit, and nothing would be left to evaluate with.
+
+    Hence the records of a class in a split differ from its share by less than the class's largest
+    unit: by less than one record where units are single images. In return, unlike
+    `assign_splits`, adding data may move the units near a cut.
+
+    Args:
+      hashes: uint64 [n], uniformly distributed, one for each unit.
+      labels: int64 [n], the class of each unit.
+      records: int64 [n], how many records each unit has, at least 1.
+      splits: each split's name and share, adding up to 1.
+
+    Returns:
+      int64 [n], positions in `splits`.
+    """
+    order = np.lexsort((hashes, labels))
+    length = records[order]
+    _, first, where, units = np.unique(
+        labels[order], return_index=True, return_inverse=True, return_counts=True
+    )
+    end = np.cumsum(length)
+    # Read backwards, since the first unit in the order has small leading bits by its selection.
+    fraction = (hashes[order[first]].byteswap() / 2.0**64)[where]
+    total = np.bincount(where, weights=length)[where]
+    point = end - length - (end - length)[first][where] + fraction * length
+    codes = np.zeros(len(hashes), np.int64)
+    for edge in np.cumsum(list(splits.values()))[:-1]:
+        codes[order] += point >= edge * total
+    if "train" in splits and (units > 1).any():
+        codes[order[first]] = list(splits).index("train")
+    return codes
+
+
+def follow_paths(forced: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """Finds the split that paths name: a source's own path, or else another of its unit.
+
+    Args:
+      forced: int64 [n], the split that each source's path names, or -1.
+      units: uint64 [n], equal for sources of one unit.
+
+    Returns:
+      int64 [n], the split; where several paths of a unit name different ones, the others of the
+      unit get the one that stands first in the options (usually train). -1 if no path of the unit
+      names any.
+    """
+    is_named = forced >= 0
+    if not is_named.any():
+        return forced
+    named, where = np.unique(units[is_named], return_inverse=True)
+    first_split = np.full(len(named), np.iinfo(np.int64).max)
+    np.minimum.at(first_split, where, forced[is_named])
+    place = np.minimum(np.searchsorted(named, units), len(named) - 1)
+    of_unit = np.where(named[place] == units, first_split[place], -1)
+    return np.where(is_named, forced, of_unit)

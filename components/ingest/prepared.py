@@ -1,0 +1,389 @@
+"""Prepared images in the working folder: a row for every source, and what is stored of it.
+
+All that follows (duplicates, splits, order, shards) is computed from the rows and only copies
+payloads, so a source that vanishes or changes later does no harm, and the balance of shards is
+exact. The plan writes the rows once more, in the order of the shards.
+"""
+
+import contextlib
+import dataclasses
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from typing import BinaryIO
+
+import google_crc32c
+import numpy as np
+import pyarrow as pa
+
+from image_pipeline.components import files
+from image_pipeline.components.dataset.index_file import MASK_FIELDS
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.plan import NOWHERE, Placement, order_keys
+from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder
+from image_pipeline.components.threads import REMOTE_THREADS, map_in_order
+
+# Spans of a remote file that are closer than this are read in one request: at 100 MB/s the gap
+# takes less time than Python's part of another request, 1.5 ms.
+_GAP_BYTES = 128 * 2**10
+_SPAN_BYTES = 2**20  # Each thread holds one of these.
+_BLOCK_BYTES = 8 * 2**20  # Images that are sorted before they are written to a store: about 300.
+ROWS_AT_ONCE = 250_000
+# Rows of a record batch, which is filled up with further shards' rows: 60 kB, which a task reads as
+# fast as a few rows.
+_BATCH_ROWS = 256
+
+Result = tuple[dict, bytes]  # a source's row, and its prepared image: b"" if it is quarantined
+Span = tuple[str, int, int]  # chunk, first byte, end
+
+ROW_SCHEMA = pa.schema(
+    [
+        ("path", pa.large_binary()),  # relative to the images folder, the file system's own bytes
+        ("record_id", pa.binary(16)),
+        ("sha256", pa.binary(32)),  # of the source's bytes; null if they could not be read
+        ("reason", pa.string()),  # why it is quarantined or skipped; null if it was prepared
+        ("is_skipped", pa.bool_()),  # null if it is not: it is prepared, or quarantined
+        ("message", pa.large_string()),
+        ("source_bytes", pa.int64()),
+        ("label", pa.string()),
+        ("group", pa.string()),
+        ("forced_split", pa.string()),
+        ("further", pa.large_string()),  # a table's further columns as JSON; null without any
+        ("chunk", pa.string()),
+        ("payload_offset", pa.int64()),
+        ("payload_length", pa.int64()),
+        ("payload_crc32c", pa.uint32()),  # from before it was written
+        ("format", pa.string()),
+        ("height", pa.int32()),
+        ("width", pa.int32()),
+        ("channels", pa.int32()),
+        ("source_format", pa.string()),
+        ("source_height", pa.int32()),
+        ("source_width", pa.int32()),
+        ("orientation", pa.int32()),
+        ("notes", pa.list_(pa.string())),
+        ("perceptual_hash", pa.uint64()),  # of the stored image; null unless near_duplicates is set
+        ("mask_sha256", pa.binary(32)),  # of the stored mask; the payload begins with it
+        *MASK_FIELDS,
+    ]
+)
+_RUN_SCHEMA = ROW_SCHEMA.append(pa.field("shard", pa.int32())).append(
+    pa.field("position", pa.int32())
+)
+
+
+def write_rows(results: Iterable[Result], name: str, work: WorkFolder, seed: int) -> pa.Table:
+    """Writes the two files of a chunk: the payloads as they come, then the rows.
+
+    To a store payloads go in blocks, each in the shuffled order: a shard's images in a block are
+    then adjacent, and are read in one request instead of one each. Each has a checksum from before
+    it is written, since a record gets its own only when it is made of what was read: damage in
+    between would go on unseen, into a data set that verifies.
+
+    Args:
+      results: what was prepared, in the order of the sources.
+      name: of the files, see `WorkFolder.rows_path`.
+      work: the working folder.
+      seed: of the shuffled order.
+
+    Returns:
+      The rows, in the order of the sources.
+    """
+    rows: list[dict] = []
+    offset = 0
+    with files.write_atomically(work.payload_path(name)) as file:
+        for block in _make_blocks(results, 1 if work.is_local else _BLOCK_BYTES):
+            rows += [row for row, _ in block]
+            if not work.is_local:
+                ids = b"".join(row.get("record_id") or bytes(16) for row, _ in block)
+                halves = np.frombuffer(ids, ">u8").reshape(-1, 2).astype(np.uint64)
+                order = np.argsort(order_keys(halves, seed), kind="stable")
+                block = [block[number] for number in order]
+            for row, payload in block:
+                row |= {"chunk": name, "payload_offset": offset, "payload_length": len(payload)}
+                row["payload_crc32c"] = google_crc32c.value(payload)
+                offset += len(payload)
+            file.write(b"".join(payload for _, payload in block))
+    table = pa.Table.from_pylist(rows, ROW_SCHEMA)
+    write_table(table, work.rows_path(name))
+    return table
+
+
+def _make_blocks(results: Iterable[Result], block_bytes: int) -> Iterator[list[Result]]:
+    """Groups results until their payloads reach this many bytes."""
+    block: list[Result] = []
+    size_bytes = 0
+    for result in results:
+        block.append(result)
+        size_bytes += len(result[1])
+        if size_bytes >= block_bytes:
+            yield block
+            block, size_bytes = [], 0
+    yield block
+
+
+def write_table(rows: pa.Table, path: str) -> None:
+    """Writes rows as a file of a chunk."""
+    with (
+        files.write_atomically(path) as file,
+        pa.ipc.new_file(file, ROW_SCHEMA) as writer,
+    ):
+        writer.write_table(rows)
+
+
+def count_unusable(rows: pa.Table) -> tuple[int, int]:
+    """How many rows are quarantined sources, and how many are skipped ones."""
+    skipped = len(rows) - rows["is_skipped"].null_count
+    return len(rows) - rows["reason"].null_count - skipped, skipped
+
+
+def read_rows(path: str) -> pa.Table:
+    """Reads a chunk's rows; local files are mapped into memory, not copied."""
+    if files.is_local(path):
+        return pa.ipc.open_file(pa.memory_map(path)).read_all()
+    return pa.ipc.open_file(pa.BufferReader(files.read_file(path))).read_all()
+
+
+def read_chunk_rows(chunk: PreparedChunk, work: WorkFolder) -> pa.Table:
+    """Reads the rows of a chunk that is done; as `read_rows`."""
+    return pa.concat_tables(read_rows(work.rows_path(name)) for name in chunk.names)
+
+
+@contextlib.contextmanager
+def open_payloads(rows: pa.Table, work: WorkFolder) -> Iterator["PayloadReader | CopiedPayloads"]:
+    """Gives access to the payloads of some rows.
+
+    From a remote working folder, threads first copy them to a temporary file: read one by one, each
+    would wait for the store.
+
+    Args:
+      rows: with the columns chunk, payload_offset and payload_length.
+      work: the working folder.
+    """
+    with contextlib.ExitStack() as stack:
+        if work.is_local:
+            yield stack.enter_context(contextlib.closing(PayloadReader(work)))
+        else:
+            copy = stack.enter_context(tempfile.TemporaryFile())
+            yield CopiedPayloads(rows, work, copy)
+
+
+class CopiedPayloads:
+    """Payloads copied to a local file."""
+
+    def __init__(self, rows: pa.Table, work: WorkFolder, copy: BinaryIO):
+        """Copies the payloads of the rows."""
+        self._work, self._copy = work, copy
+        self._places: dict[tuple[str, int], int] = {}
+        spans = join_spans(rows)
+
+        def fetch(span: list[Span]) -> bytes:
+            path, start, end = work.payload_path(span[0][0]), span[0][1], span[-1][2]
+            with _explained(path):
+                return files.read_file(path, start, end)
+
+        fetched = map_in_order(fetch, spans, REMOTE_THREADS, ahead=1)
+        for span, content in zip(spans, fetched, strict=True):
+            first = span[0][1]
+            for chunk, start, end in span:  # The gaps between them are not kept.
+                self._places[chunk, start] = copy.tell()
+                copy.write(content[start - first : end - first])
+
+    def read(self, chunk: str, offset: int, length: int, crc32c: int) -> bytes:
+        """As `PayloadReader.read`."""
+        self._copy.seek(self._places[chunk, offset])
+        return _check(self._copy.read(length), self._work.payload_path(chunk), length, crc32c)
+
+
+def join_spans(rows: pa.Table) -> list[list[Span]]:
+    """Joins the rows' payloads that are close together, up to `_SPAN_BYTES`, in order."""
+    columns = (rows[name].to_pylist() for name in ("chunk", "payload_offset", "payload_length"))
+    joined: list[list[Span]] = []
+    for chunk, start, length in sorted(zip(*columns, strict=True)):
+        span = (chunk, start, start + length)
+        first, last = (joined[-1][0], joined[-1][-1]) if joined else (None, None)
+        if (
+            first is not None
+            and last is not None
+            and last[0] == chunk
+            and start - last[2] <= _GAP_BYTES
+            and span[2] - first[1] <= _SPAN_BYTES
+        ):
+            joined[-1].append(span)
+        else:
+            joined.append([span])
+    return joined
+
+
+class PayloadReader:
+    """Payloads read in place, with at most 128 files open."""
+
+    def __init__(self, work: WorkFolder, max_open: int = 128):
+        """Prepares to read; a file is opened when it is first read."""
+        self._work = work
+        self._max_open = max_open
+        self._open: dict[str, BinaryIO] = {}
+
+    def read(self, chunk: str, offset: int, length: int, crc32c: int) -> bytes:
+        """Reads `length` bytes at `offset` of a chunk's payloads, and verifies their checksum.
+
+        Raises:
+          UserError: if they are not those that were written.
+        """
+        path, file = self._work.payload_path(chunk), self._open.pop(chunk, None)
+        if file is None:
+            if len(self._open) >= self._max_open:
+                self._open.pop(next(iter(self._open))).close()
+            with _explained(path):
+                file = files.open_input(path)
+        self._open[chunk] = file  # Moves to the end; the first is the one used least recently.
+        file.seek(offset)
+        return _check(file.read(length), path, length, crc32c)
+
+    def close(self) -> None:
+        """Closes the files."""
+        for file in self._open.values():
+            file.close()
+        self._open.clear()
+
+
+def _check(data: bytes, path: str, length: int, crc32c: int) -> bytes:
+    if len(data) != length or google_crc32c.value(data) != crc32c:
+        raise _damaged(path, "is not as it was written")
+    return data
+
+
+@contextlib.contextmanager
+def _explained(path: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise _damaged(path, "is gone") from error
+
+
+def _damaged(path: str, how: str) -> UserError:
+    return UserError(
+        f"{path!r}, which the images are written from, {how}; delete the folder "
+        f"{path.rpartition('/prepared/')[0]!r} and run ingest again on all images, with the same "
+        "options."
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RowSpan:
+    """Where a shard's rows are in the file of all rows.
+
+    Attributes:
+      start: first byte of the record batch that has them.
+      end: the byte after it.
+      first_row: number of the first one in the record batch.
+      rows: how many there are.
+    """
+
+    start: int
+    end: int
+    first_row: int
+    rows: int
+
+
+def write_placed_rows(
+    paths: Sequence[str], placement: Placement, target: str, scratch_dir: str | None = None
+) -> list[RowSpan]:
+    """Writes the rows of all shards into one file, in bounded memory and linear time.
+
+    The rows come in the listing's order. A quarter of a million at a time is sorted by place and
+    left on the local disk as a run; then the runs are merged, again so many rows at a time. In the
+    file, a shard's rows are consecutive in one Arrow record batch, which small shards share: a
+    batch costs 2 kB, more than the rows of a small shard.
+
+    Args:
+      paths: files of the prepared rows, on this machine's disk, in the listing's order.
+      placement: where each row goes.
+      target: the file.
+      scratch_dir: a local folder with room for the same size again; None for the system's own.
+
+    Returns:
+      For each shard, where its rows are.
+    """
+    total = sum(placement.split_shards)
+    ends = np.cumsum(np.bincount(placement.shard[placement.shard != NOWHERE], minlength=total))
+    spans: list[RowSpan] = []
+    with (
+        tempfile.TemporaryDirectory(dir=scratch_dir) as folder,
+        files.write_atomically(target) as file,
+    ):
+        runs = list(_write_runs(paths, placement, folder))
+        for first, end in _group_shards(ends, ROWS_AT_ONCE):
+            rows, shard = _merge(runs, first, end)
+            edges = np.searchsorted(shard, np.arange(first, end + 1)).tolist()
+            for a, b in _group_shards(np.array(edges[1:]), _BATCH_ROWS):
+                start = file.tell()
+                file.write(rows.slice(edges[a], edges[b] - edges[a]).serialize())
+                spans += [
+                    RowSpan(start, file.tell(), edges[n] - edges[a], edges[n + 1] - edges[n])
+                    for n in range(a, b)
+                ]
+    return spans
+
+
+def read_placed_rows(path: str, span: RowSpan) -> pa.Table:
+    """Reads the rows of a shard, in their final order."""
+    data = pa.py_buffer(files.read_file(path, span.start, span.end))
+    batch = pa.ipc.read_record_batch(data, ROW_SCHEMA)
+    return pa.Table.from_batches([batch.slice(span.first_row, span.rows)])
+
+
+def _write_runs(paths: Sequence[str], placement: Placement, folder: str) -> Iterator[pa.Table]:
+    """Sorts some rows at a time by place; yields each run, mapped from the disk."""
+    done = 0
+    for number, rows in enumerate(_large_tables(paths)):
+        window = slice(done, done + len(rows))
+        done += len(rows)
+        shard, position = placement.shard[window], placement.position[window]
+        order = np.lexsort((position, shard))
+        order = order[np.searchsorted(shard[order], 0) :]  # Without those that go nowhere.
+        placed = rows.take(pa.array(order))
+        for name, column in (("shard", shard), ("position", position)):
+            placed = placed.append_column(name, pa.array(column[order]))
+        path = os.path.join(folder, f"{number}.arrow")
+        with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, _RUN_SCHEMA) as writer:
+            writer.write_table(placed.cast(_RUN_SCHEMA).combine_chunks())
+        yield read_rows(path)
+
+
+def _group_shards(ends: np.ndarray, rows: int) -> Iterator[tuple[int, int]]:
+    """Cuts consecutive shards into groups of about this many rows: first shard and end.
+
+    Args:
+      ends: int64 [shards], how many rows the shards up to each one have together.
+      rows: least number for a group; the last one may have fewer.
+    """
+    first, done = 0, 0
+    while first < len(ends):
+        end = min(int(np.searchsorted(ends, done + rows)) + 1, len(ends))
+        yield first, end
+        first, done = end, int(ends[end - 1])
+
+
+def _merge(runs: Sequence[pa.Table], first: int, end: int) -> tuple[pa.RecordBatch, np.ndarray]:
+    """The rows of some consecutive shards, in order, and the shard of each (int32 [rows])."""
+    parts = []
+    for run in runs:
+        a, b = np.searchsorted(run["shard"].to_numpy(), [first, end])
+        parts.append(run.slice(a, b - a))
+    rows = pa.concat_tables(parts)
+    shard = rows["shard"].to_numpy()
+    order = np.lexsort((rows["position"].to_numpy(), shard))
+    (batch,) = rows.select(ROW_SCHEMA.names).take(pa.array(order)).combine_chunks().to_batches()
+    return batch, shard[order]
+
+
+def _large_tables(paths: Sequence[str]) -> Iterator[pa.Table]:
+    held: list[pa.Table] = []
+    for path in paths:
+        held.append(read_rows(path))
+        if sum(map(len, held)) >= ROWS_AT_ONCE:
+            yield pa.concat_tables(held).combine_chunks()
+            held = []
+    if held:
+        yield pa.concat_tables(held).combine_chunks()
