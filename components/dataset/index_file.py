@@ -5,8 +5,9 @@ import functools
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -14,8 +15,8 @@ import pyarrow.parquet as pq
 from image_pipeline.components import files
 from image_pipeline.components.dataset.manifest import Manifest, read_manifest
 from image_pipeline.components.dataset.paths import INDEX, MANIFEST
-from image_pipeline.components.dataset.places import Places, find_misplaced
 from image_pipeline.components.dataset.record import BOX_COLUMNS, MASK_COLUMN, Column, further_of
+from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, HEADER_BYTES
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.trees import fetch_file
 
@@ -55,6 +56,7 @@ MASK_FIELDS = (
 
 
 # Nothing else is unknown of any image.
+_LOCATED = ("split", "shard", "record_offset", "record_length", "payload_length")
 _MAY_BE_EMPTY = {"group"}
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
@@ -142,14 +144,14 @@ def find_problem(path: str, manifest: Manifest) -> str | None:
       pa.ArrowException, OSError: if it cannot be read.
     """
     shards = tuple(
-        Places(split, number, shard.records, shard.bytes)
+        _Shard(split, number, shard.records, shard.bytes)
         for split, number, shard in manifest.list_shards()
         if shard.records
     )
     status = os.stat(path)
     state = status.st_size, status.st_mtime_ns, status.st_ino
     schema = index_schema(manifest.columns)
-    return _find_other_type(schema, path, *state) or find_misplaced(shards, path, *state)
+    return _find_other_type(schema, path, *state) or _find_misplaced(shards, path, *state)
 
 
 def check_rows(data_dir: str, rows: Rows) -> Rows:
@@ -200,6 +202,96 @@ def _find_other_type(schema: pa.Schema, path: str, *state: int) -> str | None:
             # pyarrow ends the process where sizes lie, unless it finds that as it begins to read.
             next(parquet.iter_batches(1, [group], schema.names), None)
     return None
+
+
+class _Shard(NamedTuple):
+    """A shard that has records: its split, its number in it, how many they are, and its size."""
+
+    split: str
+    shard: int
+    records: int
+    bytes: int
+
+
+@functools.lru_cache(maxsize=256)
+def _find_misplaced(shards: tuple[_Shard, ...], path: str, *state: int) -> str | None:
+    """In which shard the index has other offsets than records can have; None if in none.
+
+    Records are one after the other, shard by shard.
+
+    Args:
+      shards: as the manifest lists them, in its order.
+      path: the index; its columns have the right types.
+      *state: its size, modification time and inode, for the cache.
+    """
+    expected, row, end = _Expected(shards), 0, 0
+    with pq.ParquetFile(path, read_dictionary=["split"]) as parquet:
+        for batch in parquet.iter_batches(columns=list(_LOCATED)):
+            if row + len(batch) > expected.records:
+                row = -1
+                break
+            is_right, end = expected.compare(batch, row, end)
+            if not is_right.all():
+                wrong = shards[expected.find_shards(row + int(np.argmin(is_right)))]
+                return (
+                    f"its rows of shard {wrong.shard} of {wrong.split!r} are not those of its "
+                    "records"
+                )
+            row += len(batch)
+    if row == expected.records:
+        return None
+    return f"it must have {expected.records:,} rows, one for each record of the manifest"
+
+
+class _Expected:
+    """What the manifest says of the rows of an index."""
+
+    def __init__(self, shards: Sequence[_Shard]):
+        self.first_rows = np.cumsum([0, *(shard.records for shard in shards)])
+        self.records = int(self.first_rows[-1])
+        self.bytes = np.array([shard.bytes for shard in shards], np.int64)
+        self.shard = np.array([shard.shard for shard in shards], np.int64)
+        # As bytes: what is no UTF-8 can be compared as well.
+        self.codes = {
+            shard.split.encode(errors="surrogatepass"): code for code, shard in enumerate(shards)
+        }
+        self.split = np.array(
+            [self.codes[shard.split.encode(errors="surrogatepass")] for shard in shards], np.int64
+        )
+
+    def find_shards(self, rows: np.ndarray | int) -> np.ndarray:
+        """The numbers of the shards that rows are of."""
+        return np.searchsorted(self.first_rows, rows, "right") - 1
+
+    def compare(self, batch: pa.RecordBatch, row: int, end: int) -> tuple[np.ndarray, int]:
+        """Compares rows with what follows from those before.
+
+        Args:
+          batch: at least one row.
+          row: the number of its first one.
+          end: where the record before that ends in its shard.
+
+        Returns:
+          Which of them are right (bool [rows]), and where the last of their records ends.
+        """
+        rows = np.arange(row, row + len(batch))
+        of_shard = self.find_shards(rows)
+        offset, length, payload = (_read_numbers(batch[name]) for name in _LOCATED[2:])
+        ends = offset + length + (HEADER_BYTES + FOOTER_BYTES)
+        is_first = rows == self.first_rows[of_shard]
+        starts = np.where(is_first, 0, np.concatenate([[end], ends[:-1]]))
+        split = batch["split"]
+        names = split.dictionary.cast(pa.binary()).to_pylist()
+        codes = np.array([*(self.codes.get(name, -1) for name in names), -1], np.int64)
+        is_right = codes[_read_numbers(split.indices)] == self.split[of_shard]
+        is_right &= _read_numbers(batch["shard"]) == self.shard[of_shard]
+        is_right &= (offset == starts) & (length >= 0) & (ends <= self.bytes[of_shard])
+        return is_right & (payload >= 0) & (payload <= length), int(ends[-1])
+
+
+def _read_numbers(column: pa.Array) -> np.ndarray:
+    """A column as int64; -1 for an empty cell, which no place is."""
+    return column.fill_null(-1).to_numpy().astype(np.int64)
 
 
 def find_index_file(data_dir: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from image_pipeline.components import files
-from image_pipeline.components.dataset.download import download_data_set
+from image_pipeline.components.dataset.complete import download_data_set
 from image_pipeline.components.dataset.pointer import follow_pointer
 
 DOWNLOADING = ("tfx.components.trainer.executor.GenericExecutor",)

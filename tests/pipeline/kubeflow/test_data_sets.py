@@ -56,7 +56,7 @@ def test_a_step_that_needs_it_has_it_on_its_disk_once(message, elsewhere, tmp_pa
     }
     assert _uri(message) == f"{tmp_path}/s3/examples/data"
     assert read_tree(_uri(message)) == read_tree(f"{tmp_path}/data")
-    monkeypatch.setattr("image_pipeline.components.dataset.download.copy_file", None)
+    monkeypatch.setattr("image_pipeline.components.dataset.complete.copy_file", None)
     follow_pointers(again, DOWNLOADING[0])
     assert _uri(again) == _uri(message)
 
