@@ -29,7 +29,7 @@ class Fitted:
     """What is stored of an image's label, beside the cells of its table.
 
     Attributes:
-      row: columns of the source's row, see `ingest.prepared_rows.ROW_SCHEMA`.
+      row: columns of the source's row, see `ingest.prepared.ROW_SCHEMA`.
       features: instead of the last of the further cells, the features that are made of it.
       stored: bytes that are stored before the image.
       notes: what was unusual.
