@@ -12,7 +12,8 @@ from image_pipeline.components.json_text import to_json
 def history(folder: str, as_json: bool) -> None:
     """List the runs in OUT, the latest first: options that changed, steps, scores, lineage.
 
-    OUT is the output folder of runs, of which only TFX's metadata is read.
+    OUT is the output folder of runs; TFX's metadata says what they did, `facts.json` how good their
+    models are.
     """
     from image_pipeline.components.extras import need
 

@@ -1,7 +1,5 @@
 """`image-pipeline preview`: what training gets to see, on one sheet."""
 
-import os
-
 import click
 
 from image_pipeline.commands.shared import CONFIG, SET, quiet_libraries, say
@@ -52,7 +50,6 @@ def preview(
     """
     if not output_path.endswith(_ENDINGS):
         raise click.UsageError(f"--output must end in .png or .html, got {output_path!r}.")
-    from image_pipeline.components.errors import UserError
     from image_pipeline.named_folder import find_source, list_split
     from image_pipeline.run_config import read_config
     from image_pipeline.show.html import write_output
@@ -60,8 +57,6 @@ def preview(
     source = find_source(folder)
     config = read_config(source, config_path, overrides)
     pattern = list_split(source.data_dir, split)
-    if not os.path.isdir(os.path.dirname(output_path) or "."):  # Said before the work.
-        raise UserError(f"--output must be in a folder that exists, got {output_path!r}; make it.")
     seed = config.training.seed if seed is None else seed
     with quiet_libraries("preview"):
         from image_pipeline.preview.plots import save_sheet

@@ -21,8 +21,7 @@ def report(folder: str, against: str | None, output_path: str, as_json: bool) ->
     """Summarise a data set or a run on one HTML page.
 
     OUT is the folder that ingest wrote, or the output folder of a run. The page opens from disk and
-    needs no network. Pixels are measured, and the model is evaluated, on a sample; the page says
-    how large it is.
+    needs no network. Pixels are measured on a sample; the page says how large it is.
     """
     if not output_path.endswith(".html"):
         raise click.UsageError(f"--output must end in .html, got {output_path!r}.")

@@ -42,7 +42,7 @@ def explain_step(runs: Sequence[PastRun], step: Step) -> list[str]:
     """
     if step.state == "reused":
         return []
-    before = [each for run in runs for each in run.steps if _is_before(each, step)]
+    before = _list_earlier(runs, step)
     done = [each for each in before if each.is_done]
     if not done:
         return ["it has not finished before" if before else FIRST]
@@ -93,14 +93,26 @@ def list_changes(runs: Sequence[PastRun], run: PastRun) -> list[str]:
     earlier = [each for each in runs if each.number < run.number]
     changes: list[str] = []
     for step in run.steps:
-        before = [each for past in earlier for each in past.steps if _is_before(each, step)]
-        if before:
+        before = _list_earlier(earlier, step)
+        if before and not _is_taken_over(step):
             changes += _compare_options(step, before[-1])
     return list(dict.fromkeys(changes))  # The Trainer has those of the steps before it, too.
 
 
-def _is_before(each: Step, step: Step) -> bool:
-    return each.component == step.component and each.id < step.id
+def _list_earlier(runs: Sequence[PastRun], step: Step) -> list[Step]:
+    """The earlier executions of a step's component that a run asked for by its options."""
+    return [
+        each
+        for run in runs
+        for each in run.steps
+        if each.component == step.component and each.id < step.id and not _is_taken_over(each)
+    ]
+
+
+def _is_taken_over(step: Step) -> bool:
+    """Whether a run of some steps only (`--from`) took a step's outputs over: it has no options."""
+    names = [name for component, name in _GROUPS if component == step.component]
+    return bool(names) and not any(name in step.parameters for name in names)
 
 
 def _span(step: Step) -> Any:

@@ -120,7 +120,7 @@ def say_step(step: Mapping[str, Any]) -> str:
 
 def say_model(run: Mapping[str, Any]) -> str:
     """The metric that a run's model was judged by, the verdict, and where it was pushed."""
-    score, told = run["score"], "its score is in the report"
+    score, told = run["score"], "no score, as its evaluation is gone or of an earlier version"
     if score is not None and score["value"] is not None:
         ends = "" if score["low"] is None else f" ({score['low']:.3f} to {score['high']:.3f})"
         told = f"{score['measure']} {score['value']:.3f}{ends}"

@@ -152,3 +152,11 @@ def test_many_reasons_are_cut():
 
 def test_times_are_local():
     assert len(format_time(1_795_536_916_818)) == len("2026-11-24 16:15")
+
+
+def test_what_a_run_of_some_steps_took_over_changes_nothing():
+    taken = dataclasses.replace(_step(2, state="reused"), parameters={})
+    first, last = _step(1), _step(3, options=json.dumps(OPTIONS | {"seed": 3}))
+    runs = [PastRun(number, "p", (each,)) for number, each in enumerate((first, taken, last), 1)]
+    assert list_changes(runs, runs[1]) == []
+    assert list_changes(runs, runs[2]) == explain_step(runs, last) == ["ingest.seed 0 → 3"]
