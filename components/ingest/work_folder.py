@@ -188,7 +188,7 @@ class WorkFolder:
             yield own
         except BaseException:
             with contextlib.suppress(OSError, UserError):  # What the block raises says more.
-                if own._read_run() == own.run:
+                if own.read_run() == own.run:
                     files.delete(self.join("run"))
                 if self.is_local:
                     os.rmdir(self.path)
@@ -200,7 +200,7 @@ class WorkFolder:
         Raises:
           UserError: if one has.
         """
-        if self.run and (last := self._read_run()) != self.run:
+        if self.run and (last := self.read_run()) != self.run:
             raise UserError(
                 f"Another run has {'begun' if last else 'ended'} in {self.path!r} since this one "
                 "began, so this one ends here; let one run at a time write a data set, or choose "
@@ -212,7 +212,8 @@ class WorkFolder:
         yield from items
         self.check()
 
-    def _read_run(self) -> str:
+    def read_run(self) -> str:
+        """The name of the run that the folder belongs to; "" if no run has used it."""
         try:
             return files.read_file(self.join("run")).decode()
         except FileNotFoundError:

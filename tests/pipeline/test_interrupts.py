@@ -247,9 +247,9 @@ _TRANSFORM = "image_pipeline.components.transform"
     [
         wide([("tensorflow_transform", signal.SIGHUP)]),
         wide([("tensorflow_transform", signal.SIGKILL)]),
-        wide([(f"{_TRANSFORM}.analysis:read_view_batches", signal.SIGINT)]),
+        wide([(f"{_TRANSFORM}.run:read_view_batches", signal.SIGINT)]),
         [
-            (f"{_TRANSFORM}.analysis:read_view_batches", signal.SIGKILL),
+            (f"{_TRANSFORM}.run:read_view_batches", signal.SIGKILL),
             (f"{_TRANSFORM}.finish:copy_tree", signal.SIGHUP),
             (f"{_TRANSFORM}.finish:copy_tree", signal.SIGKILL),
             (f"{_TRANSFORM}.finish:send_tree", signal.SIGKILL),
