@@ -5,6 +5,7 @@ managers and a killed one are `make flink`'s.
 """
 
 import pathlib
+import subprocess
 
 import pytest
 from google.protobuf import text_format
@@ -91,4 +92,6 @@ def test_a_pool_without_beam_is_no_hang(flink_args, tmp_path):
     message = ingest_with_broken_pool(images, tmp_path / "broken", args)
     expected = f"UserError: No worker has started within {START_TIMEOUT_S} s"
     assert expected in message
-    assert "No module named 'apache_beam'" in (tmp_path / "broken" / "pool.log").read_text()
+    python = tmp_path / "broken" / "bin" / "python"  # What the pool would start workers with.
+    done = subprocess.run([python, "-c", "import apache_beam"], capture_output=True, text=True)
+    assert "No module named 'apache_beam'" in done.stderr
