@@ -65,7 +65,7 @@ KINDS = {
     "hdf5": ("x.h5", b"\x89HDF", "Reading 'x.h5' needs h5py"),
     "zarr": ("x.zarr/.zgroup", b"{}", "Reading 'x.zarr' needs numcodecs"),
     "video": ("video/a/clip.mp4", b"\0\0\0\x18ftyp", "Reading 'a/clip.mp4' needs PyAV"),
-    "sound": ("sound/a/tone.flac", b"fLaC", "Reading FLAC files needs soundfile"),
+    "sound": ("sound/a/tone.flac", b"fLaC", "Reading WAV and FLAC files needs soundfile"),
 }
 # Images whose extra is missing are quarantined each, since what is beside them may be read.
 IMAGES = ("heic", "jxl", "dicom")
