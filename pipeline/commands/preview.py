@@ -53,23 +53,25 @@ def preview(
     from image_pipeline.named_folder import find_source, list_split
     from image_pipeline.run_config import read_config
     from image_pipeline.show.html import write_output
+    from image_pipeline.show.random_steps import describe_steps
 
     source = find_source(folder)
     config = read_config(source, config_path, overrides)
-    pattern = list_split(source.data_dir, split)
+    shards = [list_split(source.data_dir, split)]
     seed = config.training.seed if seed is None else seed
+    steps, options = describe_steps(config.feeding.steps), (config.view, config.feeding)
     with quiet_libraries("preview"):
         from image_pipeline.preview.plots import save_sheet
+        from image_pipeline.preview.samples import read_views
         from image_pipeline.report.page import GROUPS, render_page
         from image_pipeline.report.views import draw_views
 
-        made_with = {"records": records, "epochs": epochs, "seed": seed}
-        section, views = draw_views(pattern, config, source.graph_dir, split=split, **made_with)
+        views = read_views(shards, *options, source.graph_dir, records, epochs, seed)
         if output_path.endswith(".html"):
-            page = {"Views": GROUPS["Views"]}
+            values = {"absent": {}, "views": draw_views(views, config, split, seed)}
             title = f"What training sees of {source.data_dir}"
-            write_output(output_path, render_page(title, page, {"absent": {}, "views": section}))
+            write_output(output_path, render_page(title, {"Views": GROUPS["Views"]}, values))
         else:
             title = f"{source.data_dir}, split {split}, seed {seed}"
-            save_sheet(output_path, views, [title, *section.steps])
-    say("\n".join([*section.steps, output_path]))
+            save_sheet(output_path, views, [title, *steps])
+    say("\n".join([*steps, output_path]))

@@ -45,6 +45,7 @@ class RecordViews:
 
     Attributes:
       label: the class's name, the tags, the value, or the names of boxes.
+      names: its class, its tags, or the classes of its boxes, each once; none of a value.
       path: the source that the record was made of.
       stored: uint8 [height, width, channels], as ingest stored it.
       eval: uint8 [height_px, width_px, channels], what evaluation and serving see.
@@ -60,6 +61,7 @@ class RecordViews:
     """
 
     label: str
+    names: tuple[str, ...]
     path: str
     stored: np.ndarray
     eval: np.ndarray
@@ -178,6 +180,7 @@ def view_records(
     return [
         RecordViews(
             label=label,
+            names=stored.names[n],
             path=stored.paths[n],
             stored=stored.decode(n),
             eval=images[0, n],
@@ -228,7 +231,8 @@ class StoredViews:
 
     Attributes:
       kind: of their labels.
-      labels: each image's class, tags, value, or boxes.
+      labels: each image's class, tags, value, or boxes, as text.
+      names: its class, its tags, or the classes of its boxes, each once; none of a value.
       paths: the sources that they were made of.
       mask_colors: uint8 [256, 3], of masks' ids; None without masks.
     """
@@ -251,7 +255,8 @@ class StoredViews:
         columns = parse.columns_to_parse([*kind.columns, *further])
         parsed = parse.as_drawn(parse.parse_batch(chosen, columns))
         self._features = {key: values.numpy() for key, values in parsed.items()}
-        self.labels = [self._say_label(number, label) for number in range(len(chosen))]
+        named = [self._name_label(number, label) for number in range(len(chosen))]
+        self.labels, self.names = [text for text, _ in named], [names for _, names in named]
         self.paths = [decode_name(each) for each in self._features[record.FILENAME].tolist()]
 
     def decode(self, number: int) -> np.ndarray:
@@ -286,15 +291,22 @@ class StoredViews:
 
     def _name_boxes(self, places: np.ndarray, ids: list[int]) -> NamedBoxes:
         """Boxes by the ids of their classes, from 0 on."""
-        names = dict(enumerate(self._class_names))
-        return NamedBoxes(places, tuple(ids), tuple(names.get(id_, str(id_)) for id_ in ids))
+        return NamedBoxes(places, tuple(ids), tuple(map(self._name_class, ids)))
 
-    def _say_label(self, number: int, label: record.Column | None) -> str:
+    def _name_class(self, id_: int) -> str:
+        """The class of a box's id, from 0 on; the id where a data set has no names."""
+        return self._class_names[id_] if id_ < len(self._class_names) else str(id_)
+
+    def _name_label(self, number: int, label: record.Column | None) -> tuple[str, tuple[str, ...]]:
+        """A record's label as text, and its names."""
         if self.kind is BOXES:
-            return count_names(self.read_boxes(number).names) or "no box"
-        said = self._features[record.LABEL if label is None else label.key][number]
+            boxes = self.read_boxes(number)
+            classes = {self._name_class(id_) for id_ in boxes.ids}
+            return count_names(boxes.names) or "no box", tuple(sorted(classes))
+        cell = self._features[record.LABEL if label is None else label.key][number]
         if label is None:
-            return said.decode(errors="replace")
+            return (name := cell.decode(errors="replace")), (name,)
         if label.is_list:
-            return ", ".join(said.decode(errors="replace").split(SEPARATOR)) or "no tag"
-        return format_fact(float(said))
+            tags = cell.decode(errors="replace").split(SEPARATOR)
+            return ", ".join(tags) or "no tag", tuple(sorted({*tags} - {""}))
+        return format_fact(float(cell)), ()

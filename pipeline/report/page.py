@@ -155,11 +155,13 @@ def _draw_views(source: Source, absent: dict[str, str]) -> Any:
         )
         return None
     try:
+        from image_pipeline.preview.samples import read_views
         from image_pipeline.report.views import draw_views
 
-        config, pattern = read_config(source), list_split(source.data_dir, "train")
-        asked = {"records": _VIEWED, "epochs": _EPOCHS, "seed": config.training.seed}
-        section, _ = draw_views(pattern, config, source.graph_dir, split="train", **asked)
+        config, shards = read_config(source), [list_split(source.data_dir, "train")]
+        options, seed = (config.view, config.feeding), config.training.seed
+        records = read_views(shards, *options, source.graph_dir, _VIEWED, _EPOCHS, seed)
+        section = draw_views(records, config, "train", seed)
     except Exception as error:  # Of a user's own step, or of TensorFlow over a damaged record.
         absent["views"] = str(find_user_error(error) or describe_error(error))
         return None

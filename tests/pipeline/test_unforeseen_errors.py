@@ -42,7 +42,7 @@ STAGES = [
     (DOCTOR, "image_pipeline.run_config:read_config", RuntimeError),
     (DOCTOR, "image_pipeline.doctor.examine:examine", ValueError),
     (PREVIEW, "image_pipeline.named_folder:list_split", RuntimeError),
-    (PREVIEW, "image_pipeline.report.views:read_views", OSError),
+    (PREVIEW, "image_pipeline.preview.samples:read_views", OSError),
     (("verify", "data"), "image_pipeline.components.dataset.verify:check_shard", RuntimeError),
     (
         ("verify", "data", "--epoch", "0"),

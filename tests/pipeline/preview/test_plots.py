@@ -14,6 +14,7 @@ def make_views(epochs: int = 2, channels: int = 3, size: int = 8, label: str = "
     rng = np.random.default_rng(0)
     return RecordViews(
         label=label,
+        names=(label,),
         path="cat/1.png",
         stored=rng.integers(0, 256, (12, 16, channels), np.uint8),
         eval=rng.integers(0, 256, (size, size, channels), np.uint8),

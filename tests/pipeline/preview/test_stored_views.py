@@ -76,6 +76,8 @@ def test_boxes_are_those_that_training_and_evaluation_get(pattern):
                 np.testing.assert_array_equal(own.places, labels["boxes"][n, :count])
                 assert own.ids == tuple(labels["labels"][n, :count].numpy().tolist())
                 assert own.names == tuple(NAMES[id_] for id_ in own.ids)
+    # By which a page filters: of number 4, one box is around a crowd.
+    assert [shown[n].names for n in (0, 1, 4)] == [(), ("ant",), ("ant", "bee")]
 
 
 def test_the_stored_image_has_all_boxes_and_its_crowds(pattern):
@@ -106,8 +108,11 @@ def test_tags_and_values_name_images_and_what_is_mixed(tmp_path):
     feeding = FeedingOptions(augment=[{"op": "mixup", "alpha": 1.0}])
     tags = _write(tmp_path / "t", lambda n: {"tags": [["sky", "tree"], []][n]}, 2)
     found = read_views([tags], VIEW, feeding, records=2, epochs=1)
-    assert {each.label for each in found} == {"sky, tree", "no tag"}
+    assert {each.label: each.names for each in found} == {
+        "sky, tree": ("sky", "tree"),
+        "no tag": (),
+    }
     assert all(each.shares[0].keys() == {"sky, tree", "no tag"} for each in found)
     values = _write(tmp_path / "v", lambda n: {"label": [0.25, 1234.5][n]}, 2)
     found = read_views([values], VIEW, feeding, records=2, epochs=1)
-    assert {each.label for each in found} == {"0.25", "1,234.5"}
+    assert {each.label: each.names for each in found} == {"0.25": (), "1,234.5": ()}

@@ -217,7 +217,7 @@ def test_a_step_that_cannot_be_loaded_costs_only_its_section(run_dir, tmp_path, 
     def fail(*_, **__):
         raise RuntimeError("no such kernel")
 
-    monkeypatch.setattr("image_pipeline.report.views.read_views", fail)
+    monkeypatch.setattr("image_pipeline.preview.samples.read_views", fail)
     _, text = write(run_dir, tmp_path / "page.html")
     assert '<p class="absent">RuntimeError: no such kernel</p>' in text
     assert "Every file is accounted for" in text
