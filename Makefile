@@ -31,7 +31,7 @@ notebook: $(READY)  ## the notebooks in JupyterLab, with this environment; as ro
 test test-wide: export PYTHONDONTWRITEBYTECODE :=
 # A file at a time on every core, the longest files first. Two processes more than cores, since tests
 # often wait for processes of their own.
-PYTEST = $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder \
+PYTEST = $(BIN)/python -m pytest -r fER --dist loadfile --no-loadscope-reorder \
   --numprocesses $$($(BIN)/python -c "import os; print(os.cpu_count() + 2)")
 
 quick: $(READY) check  ## style, types, and the unit tests that need no TensorFlow: for the inner loop

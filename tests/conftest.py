@@ -51,6 +51,29 @@ LONGEST = (
     "tests/views/test_parity.py",
 )
 
+# What waits for servers, other processes and clocks of a machine that others use, too: what fails
+# there is tried twice more, and each such retry is printed. Order, bytes and batches never are.
+WAITING = (
+    "tests/beam/test_on_engines.py",
+    "tests/beam/test_on_flink.py",
+    "tests/generators",
+    "tests/inference/test_serving_shapes.py",
+    "tests/notebooks",
+    "tests/object_store/test_faults.py",
+    "tests/pipeline/browse",
+    "tests/pipeline/doctor",
+    "tests/pipeline/run",
+    "tests/pipeline/show/test_terminal.py",
+    "tests/test_docs.py",
+    "tests/test_locks.py",
+    "tests/test_progress.py",
+    "tests/test_threads.py",
+    "tests/test_warm.py",
+    "tests/training/test_cluster.py",
+    "tests/training/test_profile.py",
+    "tests/training/test_several_machines.py",
+)
+
 # How many examples of each property: in `make test`, and in `make test-all`. How long one takes
 # depends on the machine and on what else it does.
 for name, count in {"some": 25, "many": 300}.items():
@@ -77,13 +100,17 @@ def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Puts the longest files and folders first; within them, and after them, the order stays."""
+    """Puts the longest files and folders first, and marks what is tried again."""
     thin_out(items)
     if unmarked := list_unmarked(items):
         raise pytest.UsageError(f"Mark as unit, beam or e2e: {', '.join(unmarked)}.")
     first = [config.rootpath / name for name in LONGEST]
-    if gone := [str(path) for path in first if not path.exists()]:
-        raise pytest.UsageError(f"LONGEST in tests/conftest.py names {gone}, which is not there.")
+    waiting = {config.rootpath / name for name in WAITING}
+    if gone := [str(path) for path in [*first, *waiting] if not path.exists()]:
+        raise pytest.UsageError(f"tests/conftest.py names {gone}, which is not there.")
+    for item in items:
+        if waiting & {item.path, *item.path.parents}:
+            item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=5))
 
     def place(item: pytest.Item) -> int:
         paths = {item.path, *item.path.parents}

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.beam, pytest.mark.wide]
 
 SMALL = ("--set", "view.height_px=8", "--set", "view.width_px=8", "--set", "feeding.batch_size=8")
 # Longer than whatever else the machine may do meanwhile.
-DELAY_S = 0.04
+DELAY_S = 0.1
 DECODED_EACH_TIME = ("--set", "feeding.hold_decoded=false")
 
 
