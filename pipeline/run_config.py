@@ -47,6 +47,14 @@ def read_config(
     return config
 
 
+def find_options(source: Source) -> PipelineConfig | UserError | None:
+    """The options of a run, or why they are not known; None of a data set alone."""
+    try:
+        return None if source.run is None else read_config(source)
+    except UserError as error:
+        return error
+
+
 def _check_stored(stored: Sequence[str], folder: str) -> None:
     """Checks a run's own options by themselves: what the user adds has errors of its own."""
     try:

@@ -1,6 +1,7 @@
 """What an evaluation found, written once: all that is shown of a model comes from this file."""
 
 import functools
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
@@ -11,7 +12,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.evaluation.csv_text import read_csv
 from image_pipeline.components.evaluation.metrics import IN_WORDS, Estimate, Metric
 from image_pipeline.components.json_files import check_json, read_json
-from image_pipeline.components.json_text import to_sealed_json
+from image_pipeline.components.json_text import CHECKSUM, seal, to_json
 
 FACTS, VERSION = "facts.json", 1
 MISLABELLED, OUTLIERS = "mislabelled.csv", "outliers.csv"
@@ -276,8 +277,13 @@ class Evaluation(_Fact):
 
 def write_evaluation(evaluation_dir: str, found: Evaluation) -> None:
     """Writes the facts beside what TFMA wrote."""
-    content = to_sealed_json(found.model_dump()).encode() + b"\n"
+    content = to_json(seal_evaluation(found)).encode() + b"\n"
     files.write_file(files.join(evaluation_dir, FACTS), content)
+
+
+def seal_evaluation(found: Evaluation) -> dict[str, Any]:
+    """The facts with their checksum, as their file has them."""
+    return seal(json.loads(to_json(found.model_dump())))
 
 
 def read_evaluation(evaluation_dir: str) -> Evaluation:
@@ -303,7 +309,7 @@ def read_evaluation(evaluation_dir: str) -> Evaluation:
             f"version of image-pipeline wrote; {WAY_OUT}."
         )
     try:
-        return check_json({key: found[key] for key in found if key != "content_sha256"}, Evaluation)
+        return check_json({key: found[key] for key in found if key != CHECKSUM}, Evaluation)
     except ValueError as error:
         raise UserError(f"{path!r} is damaged ({error}); {WAY_OUT}.") from error
 

@@ -103,6 +103,13 @@ def read_span(text: str) -> int:
         ) from error
 
 
+def name_span(pattern: str, span: str) -> str:
+    """What people call a span: its date where the pattern is of dates, else its number."""
+    if "{YYYY" not in pattern or not re.fullmatch(r"-?\d+", span):
+        return span
+    return str(_FIRST_DAY + datetime.timedelta(days=int(span)))
+
+
 def list_spans(pattern: str) -> list[SpanFolder]:
     """Lists the spans that a pattern matches, by their numbers, each in its highest version.
 

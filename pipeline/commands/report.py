@@ -26,9 +26,12 @@ def report(folder: str, against: str | None, output_path: str, as_json: bool) ->
     if not output_path.endswith(".html"):
         raise click.UsageError(f"--output must end in .html, got {output_path!r}.")
     with quiet_libraries("report"):
+        from image_pipeline.components.evaluation.facts import seal_evaluation
         from image_pipeline.report.page import write_report
 
         figures = write_report(folder, against, output_path)
+        if figures["evaluation"]:
+            figures["evaluation"] = seal_evaluation(figures["evaluation"])
     if as_json:
         click.echo(to_json(figures | {"output": output_path}))
         return

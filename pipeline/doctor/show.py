@@ -31,23 +31,22 @@ def list_stages(figures: Figures) -> list[tuple[str, Rate]]:
     return [*rows, ("model's step", stages.step)]
 
 
-def list_notes(figures: Figures) -> list[str]:
-    """What is to be known of these figures, a sentence each."""
+def list_notes(figures: Figures) -> list[tuple[str, bool]]:
+    """What is to be known of these figures: sentences, and whether each is a warning."""
     stages, cold = figures.stages, figures.stages.read_cold
     notes = []
     if cold is None:
-        notes.append("The operating system cannot drop these files from memory: no cold reading.")
+        text = "The operating system cannot drop these files from memory: no cold reading."
+        notes.append((text, False))
     elif cold.ms_an_image * figures.batch_size > figures.input_ms:
-        notes.append(
-            f"The first epoch reads a cold disk: at most {cold.images_per_s:,.0f} images/s."
-        )
+        text = f"The first epoch reads a cold disk: at most {cold.images_per_s:,.0f} images/s."
+        notes.append((text, False))
     if stages.held:
-        notes.append("Later epochs take images decoded from memory: they neither read nor decode.")
+        text = "Later epochs take images decoded from memory: they neither read nor decode."
+        notes.append((text, False))
     if figures.others_share >= _MUCH:
-        notes.append(
-            f"Other programs used {figures.others_share:.0%} of the processor meanwhile: these "
-            "figures are for what was left, and vary."
-        )
+        text = f"Other programs used {figures.others_share:.0%} of the processor meanwhile: these"
+        notes.append((f"{text} figures are for what was left, and vary.", True))
     return notes
 
 
@@ -78,8 +77,8 @@ def print_examination(found: Examination, console: Console) -> None:
         own = f"{rate.own_ms_an_image:.3f}" if isinstance(rate, StageRate) else ""
         table.add_row(name, f"{rate.images_per_s:,.0f}", f"{rate.cpu_s_an_image:.6f}", own)
     console.print(table)
-    for note in list_notes(found):
-        console.print(note, soft_wrap=True)
+    for note, is_warning in list_notes(found):
+        console.print(note, style="yellow" if is_warning else "", soft_wrap=True)
     print_rows(list_times(found), console)
 
     console.print(f"\n[bold]{found.line}[/bold]", soft_wrap=True)

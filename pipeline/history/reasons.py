@@ -11,6 +11,7 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset.index_file import scan_index
 from image_pipeline.components.dataset.lists import Quarantined, read_list
 from image_pipeline.components.dataset.manifest import has_manifest
+from image_pipeline.components.sources.span_pattern import name_span
 from image_pipeline.history.past_runs import PastRun, Step, read_runs
 
 FIRST = "it is the first time"
@@ -144,7 +145,7 @@ def _compare_images(step: Step, previous: Step) -> Iterator[str]:
     if old_dir != new_dir:
         yield f"the images are {new_dir}, not {old_dir}"
     elif old_span != new_span:
-        yield f"span {new_span} is new"
+        yield f"span {name_span(str(new_dir), str(new_span))} is new"
     elif old_print != new_print:
         found = compare_images(_data_set(previous), _data_set(step))
         yield f"the images changed: {found}" if found else "the images changed"

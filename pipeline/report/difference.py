@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from image_pipeline.components.dataset.manifest import hash_manifest
-from image_pipeline.components.errors import UserError
+from image_pipeline.config import PipelineConfig
 from image_pipeline.named_folder import Source
 from image_pipeline.report.evaluation import find_evaluation
-from image_pipeline.run_config import dump_stored, read_config
+from image_pipeline.run_config import dump_stored, find_options
 from image_pipeline.show.ingest_summary import summarize_manifest
 
 # Groups of facts, each a flat dict of values as JSON has them.
@@ -48,21 +48,24 @@ class Difference:
     groups: list[Group]
 
 
-def compare(source: Source, other: Source) -> Difference:
+def compare(source: Source, config: PipelineConfig | None, other: Source) -> Difference:
     """Compares what is known about both.
 
     Args:
       source: the report's subject: now.
+      config: its options; None if they are not known.
       other: what it is compared with: before.
     """
-    before, now = gather_facts(other), gather_facts(source)
+    options = find_options(other)
+    before = gather_facts(other, options if isinstance(options, PipelineConfig) else None)
+    now = gather_facts(source, config)
     groups = [
         _compare_group(name, before[name], now[name]) for name in now if before[name] or now[name]
     ]
     return Difference(other.folder, groups)
 
 
-def gather_facts(source: Source) -> Facts:
+def gather_facts(source: Source, config: PipelineConfig | None) -> Facts:
     """All that is compared, in groups, each a flat dict."""
     summary = source.summary or {}
     counts = flatten(summarize_manifest(source.manifest))
@@ -74,7 +77,9 @@ def gather_facts(source: Source) -> Facts:
     return {
         "counts": {name: value for name, value in counts.items() if value is not None},
         "classes": flatten(by_split, " / "),
-        "options": flatten({"ingest": source.manifest.options} | _training_options(source)),
+        "options": flatten(
+            {"ingest": source.manifest.options} | ({} if config is None else dump_stored(config))
+        ),
         "metrics": metrics,
         "versions": _versions(source),
     }
@@ -92,15 +97,6 @@ def flatten(values: Mapping[str, Any], joint: str = ".", prefix: str = "") -> di
         else:
             flat[f"{prefix}{name}"] = value
     return flat
-
-
-def _training_options(source: Source) -> dict[str, Any]:
-    if source.run is None:
-        return {}
-    try:
-        return dump_stored(read_config(source))
-    except UserError:
-        return {}  # The report's own section says why they are unknown.
 
 
 def _versions(source: Source) -> dict[str, Any]:

@@ -38,15 +38,20 @@ from image_pipeline.report.problems import (
 from image_pipeline.report.shapes import describe_shapes
 from image_pipeline.report.shuffle import ShuffleFigures, describe_shuffle
 from image_pipeline.report.training import describe_versions, read_anomalies
-from image_pipeline.run_config import read_config
 
 
-def gather_figures(source: Source, data: DataSet, other: Source | None = None) -> dict[str, Any]:
+def gather_figures(
+    source: Source,
+    data: DataSet,
+    options: PipelineConfig | UserError | None = None,
+    other: Source | None = None,
+) -> dict[str, Any]:
     """Computes everything that a report shows, except pictures.
 
     Args:
       source: the report's subject.
       data: its data set.
+      options: as `find_options` has them.
       other: what it is compared with.
 
     Returns:
@@ -54,7 +59,9 @@ def gather_figures(source: Source, data: DataSet, other: Source | None = None) -
       by the section's name. Images are named by their `row` of the index.
     """
     absent: dict[str, str] = {}
-    config = _read_config(source, absent)
+    config = options if isinstance(options, PipelineConfig) else None
+    if isinstance(options, UserError):
+        absent["options"] = f"The run's options are not known: {options}"
     figures = {
         "folder": source.folder,
         "kind": "data set" if source.run is None else "run",
@@ -65,7 +72,7 @@ def gather_figures(source: Source, data: DataSet, other: Source | None = None) -
         "speed": _read_examination(source, absent),
         "history": _read_past(source, absent),
         "versions": describe_versions(source, config),
-        "difference": None if other is None else compare(source, other),
+        "difference": None if other is None else compare(source, config, other),
         "absent": absent,
     }
     if other is None:
@@ -101,16 +108,6 @@ def _describe_data(source: Source, data: DataSet) -> dict[str, Any]:
         "leakage": check_leakage(data_dir, manifest, data, alike),
         "shards": describe_shards(manifest),
     }
-
-
-def _read_config(source: Source, absent: dict[str, str]) -> PipelineConfig | None:
-    if source.run is None:
-        return None
-    try:
-        return read_config(source)
-    except UserError as error:
-        absent["options"] = f"The run's options are not known: {error}"
-        return None
 
 
 def _describe_shuffle(

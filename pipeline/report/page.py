@@ -9,8 +9,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from image_pipeline.components.errors import find_user_error
+from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.messages import describe_error
+from image_pipeline.config import PipelineConfig
 from image_pipeline.named_folder import Source, find_whole_run, list_split
 from image_pipeline.report import charts
 from image_pipeline.report.data_set import open_data_set
@@ -18,7 +19,7 @@ from image_pipeline.report.figures import gather_figures
 from image_pipeline.report.notices import name_labels
 from image_pipeline.report.pictures import Pictures
 from image_pipeline.report.thumbnails import Thumbnails
-from image_pipeline.run_config import read_config
+from image_pipeline.run_config import find_options
 from image_pipeline.show.html import fill_template, write_output
 
 # The groups of the page, and in each its sections: an id and a heading, in the order of the page.
@@ -82,9 +83,10 @@ def make_report(folder: str, against: str | None = None) -> tuple[dict[str, Any]
     source = find_whole_run(folder)
     other = None if against is None else find_whole_run(against)
     data = open_data_set(source.data_dir, source.manifest)
-    figures = gather_figures(source, data, other)
+    options = find_options(source)
+    figures = gather_figures(source, data, options, other)
     values = figures | {"absent": dict(figures["absent"])}
-    values["views"] = _draw_views(source, values["absent"])
+    values["views"] = _draw_views(source, options, values["absent"])
     if figures["speed"] is not None:
         from image_pipeline.doctor import show as doctor
 
@@ -146,19 +148,23 @@ def render_page(
     return page.encode(errors="replace")
 
 
-def _draw_views(source: Source, absent: dict[str, str]) -> Any:
+def _draw_views(
+    source: Source, config: PipelineConfig | UserError | None, absent: dict[str, str]
+) -> Any:
     """The section of what training sees; None with why in `absent`."""
-    if source.graph_dir is None:
+    if source.graph_dir is None or config is None:
         absent["views"] = (
             "How views are made is known by a run's options; for a data set alone, "
             "image-pipeline preview draws them by the options that you name."
         )
         return None
     try:
+        if isinstance(config, UserError):
+            raise config
         from image_pipeline.preview.samples import read_views
         from image_pipeline.report.views import draw_views
 
-        config, shards = read_config(source), [list_split(source.data_dir, "train")]
+        shards = [list_split(source.data_dir, "train")]
         options, seed = (config.view, config.feeding), config.training.seed
         records = read_views(shards, *options, source.graph_dir, _VIEWED, _EPOCHS, seed)
         section = draw_views(records, config, "train", seed)

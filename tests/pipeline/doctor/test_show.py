@@ -65,6 +65,15 @@ def test_the_table_has_each_figure_once():
     ]
 
 
+def test_a_warning_of_other_programs_is_yellow_and_no_other_note_is():
+    file = io.StringIO()
+    cold = Rate(images=8, images_per_s=50.0, cpu_s_an_image=0.001)
+    console = Console(file=file, width=100, force_terminal=True, highlight=False)
+    print_examination(examine(make_figures(cold=cold, others_share=0.3)), console)
+    yellow = [line for line in file.getvalue().splitlines() if "\x1b[33m" in line]
+    assert len(yellow) == 1 and "Other programs used 30% of the processor" in yellow[0]
+
+
 def test_what_is_held_and_several_steps_in_a_call_have_lines_of_their_own():
     held = make_stages((0.5, 0.1), (1, 0.2))
     figures = make_figures(

@@ -60,6 +60,7 @@ def test_what_is_reused_was_not_made():
         ({"fingerprint": "b"}, "the images changed"),
         ({"images_dir": "others"}, "the images are others, not photos"),
         ({"span": "20260131"}, "span 20260131 is new"),
+        ({"span": "soon"}, "span soon is new"),
         ({"code_version": "2"}, "the code changed"),
         ({"work_root": "there"}, "its work root changed"),
         ({"options": json.dumps(OPTIONS | {"seed": 3})}, "ingest.seed 0 → 3"),
@@ -126,6 +127,11 @@ def test_a_span_is_compared_with_its_own_last_run():
     again = _step(3, span="1", fingerprint="c")
     assert _explain(one, two) == ["span 2 is new"]
     assert _explain(one, two, again) == ["the images changed"]
+
+
+def test_a_span_of_a_pattern_of_dates_is_its_date():
+    one, two = (_step(n, images_dir="{YYYY}-{MM}-{DD}", span=f"2048{n}") for n in (3, 4))
+    assert _explain(one, two) == ["span 2026-01-31 is new"]
 
 
 def test_options_that_changed_are_listed_for_a_run():

@@ -30,6 +30,7 @@ from image_pipeline.config import PipelineConfig
 from image_pipeline.named_folder import find_whole_run
 from image_pipeline.report.data_set import open_data_set
 from image_pipeline.report.figures import gather_figures
+from image_pipeline.run_config import find_options
 from tests.drawings import draw, draw_smooth, encode_png
 from tests.ingest_runs import ingest
 from tests.transform.analyze import make_pipeline
@@ -216,4 +217,4 @@ def run_data(run):
 
 @pytest.fixture(scope="session")
 def figures(run, run_data):
-    return gather_figures(run, run_data)
+    return gather_figures(run, run_data, find_options(run))

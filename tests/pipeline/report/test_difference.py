@@ -6,21 +6,23 @@ import pytest
 from image_pipeline.components.dataset.manifest import seal
 from image_pipeline.named_folder import find_whole_run
 from image_pipeline.report.difference import Changed, Differing, compare, flatten
+from image_pipeline.run_config import find_options
 
 pytestmark = pytest.mark.beam
 
 
 @pytest.mark.wide
 def test_two_runs_are_compared(run, source):
-    groups = {group.name: group for group in compare(run, source).groups}
+    config = find_options(run)
+    groups = {group.name: group for group in compare(run, config, source).groups}
     options = {row.name: row for row in groups["options"].rows}
     near = options["ingest.near_duplicates"]
     assert near == Differing("ingest.near_duplicates", 4, None)
     assert options["feeding.batch_size"].before is None
     metrics = {row.name: row.now for row in groups["metrics"].rows}
     assert 0 < metrics["evaluation.accuracy"] < 1
-    assert compare(run, source).against == source.folder
-    assert all(group.rows == [] for group in compare(run, run).groups)
+    assert compare(run, config, source).against == source.folder
+    assert all(group.rows == [] for group in compare(run, config, run).groups)
 
 
 def test_numbers_have_a_change(source, data_dir, tmp_path):
@@ -30,7 +32,7 @@ def test_numbers_have_a_change(source, data_dir, tmp_path):
     manifest["found"] -= 3
     (copy / "manifest.json").write_text(json.dumps(seal(manifest)))
     before = find_whole_run(str(copy))
-    counts = compare(source, before).groups[0]
+    counts = compare(source, None, before).groups[0]
     assert counts.rows == [Changed("found", 24, 27, 3)]
 
 

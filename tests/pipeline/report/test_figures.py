@@ -6,6 +6,7 @@ from image_pipeline.components.json_text import to_json
 from image_pipeline.named_folder import find_whole_run
 from image_pipeline.report.data_set import open_data_set
 from image_pipeline.report.figures import gather_figures
+from image_pipeline.run_config import find_options
 
 pytestmark = pytest.mark.beam
 
@@ -38,7 +39,8 @@ def test_a_run_without_metadata_or_model_says_so(run_dir, tmp_path):
     shutil.rmtree(copy / "artifacts/Trainer")
     shutil.rmtree(copy / "artifacts/Evaluator")
     source = find_whole_run(str(copy))
-    absent = gather_figures(source, open_data_set(source.data_dir, source.manifest))["absent"]
+    data = open_data_set(source.data_dir, source.manifest)
+    absent = gather_figures(source, data, find_options(source))["absent"]
     assert "metadata.db" in absent["options"] and "metadata.db" in absent["history"]
     assert "history.json is missing" in absent["training"]
     assert "must have facts.json" in absent["evaluation"]
