@@ -42,7 +42,6 @@ from image_pipeline.components.meaning.path_patterns import (
     split_of,
 )
 from image_pipeline.components.names import decode_name
-from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.pairs import match_template
 from image_pipeline.components.sources.reading import (
     MISSING_FILE,
@@ -56,6 +55,9 @@ from image_pipeline.components.tables.table import check_bad_row
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order, usable_cores
 
 CODE_VERSION = 7  # Raise it when the same source and options would give other rows or payloads.
+# The options that no row and no payload depends on: those of the plan, and of how the work is done.
+_LATER = {"class_ids", "conflicting_labels", "duplicates", "max_bad_fraction", "near_duplicates"}
+_LATER |= {"seed", "shard_bytes", "shards", "stratify", "threads", "understood"}
 _PART_ROWS = 4096
 # What is wrong with a table's row, not with an image; that a file is missing behind a URI is only
 # known when it is read.
@@ -116,11 +118,7 @@ def _may_be_repaired(chunk: Chunk, done: PreparedChunk) -> bool:
 
 def name_chunk(chunk: Chunk, images_dir: str, work: WorkFolder, options: IngestOptions) -> str:
     """A hash of everything that the chunk's rows and payloads depend on."""
-    kept = {"prepare", "label_pattern", "group_pattern", "split_pattern", "split_names", "classes"}
-    kept |= {"splits", *TableOptions.model_fields}
-    newer = ("masks", "generator", "video", "in_place")
-    kept |= {name for name in newer if getattr(options, name)}
-    depends_on = [CODE_VERSION, options.model_dump(mode="json", include=kept)]
+    depends_on = [CODE_VERSION, options.model_dump(mode="json", exclude=_LATER)]
     depends_on += [options.near_duplicates is not None]  # Its value matters later, in the plan.
     if not work.is_local:
         depends_on += [options.seed]  # See `write_payloads`.

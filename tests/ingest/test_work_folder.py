@@ -156,3 +156,19 @@ def test_a_run_takes_over_its_own_shards_and_no_other_plan_s(tmp_path, monkeypat
     ingest(images, tmp_path / "fresh", seed=1, **options)
     assert read_files(out) == read_files(tmp_path / "fresh")
     assert verify_data_set(str(out)) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"leave_out": ["cat/bad.png"]}, {"labels": {"rename": {"cat": "kitten"}}}],
+    ids=lambda options: next(iter(options)),
+)
+def test_a_run_takes_over_no_row_that_its_options_would_make_otherwise(tmp_path, options):
+    """The file that is left out is the one that the first run ended for."""
+    images, out = write_folder(tmp_path / "images", per_class=20), tmp_path / "out"
+    (images / "cat" / "bad.png").write_bytes(b"no image")
+    with pytest.raises(UserError, match="1 of 41 files are not usable"):
+        ingest(images, out)
+    ingest(images, out, max_bad_fraction=0.5, **options)
+    ingest(images, tmp_path / "fresh", max_bad_fraction=0.5, **options)
+    assert read_files(out) == read_files(tmp_path / "fresh")
