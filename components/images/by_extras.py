@@ -56,6 +56,11 @@ def open_by_extra(data: bytes) -> Any:
     return openers[extra](data)
 
 
+def list_missing() -> list[str]:
+    """The extras that are not installed, so that files of their kinds are refused."""
+    return [extra for extra in _KINDS if find_missing(extra, "Reading them")]
+
+
 def _open_heic(data: bytes) -> Image.Image:
     """Opens a HEIC file by pillow-heif: libheif, and libde265 for the pixels.
 

@@ -21,6 +21,7 @@ from image_pipeline.components.dataset.lists import LEFT_OUT
 from image_pipeline.components.dataset.record import make_record_id
 from image_pipeline.components.function_version import images_version
 from image_pipeline.components.generators.generator import open_generator
+from image_pipeline.components.images.by_extras import list_missing
 from image_pipeline.components.images.depth import Levels
 from image_pipeline.components.images.mask_file import BAD_MASK, MASK_SIZE
 from image_pipeline.components.images.prepare import BadImage, PreparedImage, prepare_image
@@ -124,7 +125,7 @@ def name_chunk(chunk: Chunk, images_dir: str, work: WorkFolder, options: IngestO
         depends_on += [options.seed]  # See `write_payloads`.
     if not kind_of(images_dir).is_dated:
         depends_on += [open_source(images_dir, options).root]
-    depends_on += filter(None, [images_version(images_dir)])
+    depends_on += filter(None, [images_version(images_dir), *list_missing()])
     depends_on += [list_fields(ref) for ref in chunk.refs]
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:32]
 

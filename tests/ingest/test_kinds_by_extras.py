@@ -5,8 +5,10 @@ import pytest
 from click.testing import CliRunner
 
 from image_pipeline.cli import cli
+from image_pipeline.components import extras
 from image_pipeline.components.dataset.index_file import scan_index
 from image_pipeline.components.dataset.lists import Skipped, read_list
+from image_pipeline.components.errors import UserError
 from image_pipeline.show.ingest_summary import count_unserved
 from tests.images.extra_files import save_dicom, save_heic, save_jxl
 from tests.images.zoo import ZOO
@@ -63,6 +65,17 @@ def test_they_are_images_by_name_and_by_content(names, tmp_path):
     assert {row["source_format"] for row in rows} == expected
     words = {"heic": "HEIC", "jxl": "JPEG XL", "dicom": "DICOM"}
     assert count_unserved(str(tmp_path / "data")).keys() == {words[kind] for kind in expected}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_goes_on_once_the_extra_is_installed_that_it_ended_for(tmp_path, monkeypatch, kind):
+    write_images(tmp_path / "images", [(kind, f".{kind}")], per_class=6)
+    with monkeypatch.context() as patched:
+        patched.setitem(extras._PACKAGES, kind, ("its package", "no_such_module"))
+        with pytest.raises(UserError, match=r"12 unsupported, .*needs its package"):
+            ingest(tmp_path / "images", tmp_path / "data")
+    manifest = ingest(tmp_path / "images", tmp_path / "data")
+    assert (manifest.books.written, manifest.books.quarantined) == (12, 0)
 
 
 def test_records_do_not_depend_on_what_pillow_has_registered(tmp_path):
