@@ -7,7 +7,6 @@ its tables are those that a served model has as constants: so both give the same
 import functools
 import io
 import math
-import struct
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -34,7 +33,8 @@ _BLOCK = 2**16
 # Of all channels: six hours of stereo. All are decoded, and silence takes few bytes.
 _MOST_SAMPLES = 2**31
 # A program that writes to a pipe cannot fill in a WAV file's size; its data go on to the end.
-_OPEN_SIZE = 0x7FFF_0000
+OPEN_SIZE = 0x7FFF_0000
+_MOST_CHUNKS = 10_000
 # A longer transform only interpolates between frequencies; beyond this, bands are too narrow.
 _MOST_FFT = 2**16
 _FRAMES_AT_ONCE = 1024
@@ -198,16 +198,19 @@ def _open(data: bytes) -> Any:
 def _check_whole_wav(data: bytes) -> None:
     """Refuses a WAV file that ends before its samples do: libsndfile reads what is left of it."""
     at = 12
-    while at + 8 <= len(data):
-        name, size = struct.unpack_from("<4sI", data, at)
+    for _ in range(_MOST_CHUNKS):
+        name, size = data[at : at + 4], int.from_bytes(data[at + 4 : at + 8], "little")
         at += 8
+        if at > len(data):
+            raise BadImage(TRUNCATED, f"the WAV data ends at byte {len(data)} without samples")
         if name == b"data":
-            if at + size > len(data) and size < _OPEN_SIZE:
+            if at + size > len(data) and size < OPEN_SIZE:
                 message = f"{len(data) - at} bytes of samples, but its header says {size}"
                 raise BadImage(TRUNCATED, message)
             return
         at += size + size % 2
-    raise BadImage(TRUNCATED, f"the WAV data ends at byte {len(data)} without samples")
+    message = f"a WAV file of more than {_MOST_CHUNKS:,} chunks before its samples"
+    raise BadImage(UNSUPPORTED, f"{message}; write it anew")
 
 
 def _call_library(function: Callable[..., Any], *args: Any, **settings: Any) -> Any:

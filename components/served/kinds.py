@@ -3,12 +3,10 @@
 Nothing here fails: beyond the end of a file are zeros.
 """
 
-import struct
-
 import tensorflow as tf
 
 from image_pipeline.components.images.bad_image import CORRUPT, EMPTY, NOT_AN_IMAGE, UNSUPPORTED
-from image_pipeline.components.images.sound import SoundOptions
+from image_pipeline.components.images.sound import OPEN_SIZE, SoundOptions
 
 BY_PREDICT = "or ask `image-pipeline predict`, which decodes it as ingest does"
 NOT_DECODED = (
@@ -79,16 +77,22 @@ def explain_unserved(files: tf.Tensor, sound: SoundOptions | None = None) -> tf.
     reason = tf.where(is_known, CORRUPT, NOT_AN_IMAGE)
     reason = tf.where(is_other, NOT_DECODED, reason)
     if sound is not None:
-        rate = struct.pack("<I", sound.sample_rate_hz)
-        is_read = _has(files, 12, b"fmt ") & _has(files, 24, rate) & _has(files, 34, b"\x10\0")
         is_sound = is_wav(files) | tf.reduce_any([_has(files, 0, e) for e in _OTHER_SOUNDS], axis=0)
         message = (
-            f"{UNSUPPORTED}: a served model draws WAV files of 16-bit PCM at "
+            f"{UNSUPPORTED}: a served model draws plain WAV files of 16-bit PCM at "
             f"{sound.sample_rate_hz} Hz; convert it (ffmpeg -i FILE -c:a pcm_s16le -ar "
             f"{sound.sample_rate_hz} FILE.wav), {BY_PREDICT}"
         )
-        reason = tf.where(is_sound, tf.where(is_wav(files) & is_read, CORRUPT, message), reason)
+        reason = tf.where(is_sound, tf.where(_is_cut_wav(files), CORRUPT, message), reason)
     return tf.where(tf.strings.length(files) == 0, EMPTY, reason)
+
+
+def _is_cut_wav(files: tf.Tensor) -> tf.Tensor:
+    """Whether files are WAVs of fewer bytes than they say, and say how many: bool [batch]."""
+    said = tf.strings.substr(_pad(files), 4, 4)
+    size = tf.cast(tf.io.decode_raw(said, tf.int32)[:, 0], tf.int64)  # Negative from 2^31 on.
+    is_known = (size >= 0) & (size < OPEN_SIZE)
+    return is_wav(files) & is_known & (size + 8 > tf.cast(tf.strings.length(files), tf.int64))
 
 
 def _has(files: tf.Tensor, offset: int, signature: bytes) -> tf.Tensor:
