@@ -29,9 +29,7 @@ from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.folder import FOLDER, Folder
 from image_pipeline.components.sources.references import ImageRef, Source
 from image_pipeline.components.sources.source_kinds import kind_of
-from image_pipeline.show.box_overlay import NamedBoxes, draw_boxes
-from image_pipeline.show.mask_overlay import lay_over, make_colors
-from image_pipeline.show.shown_values import show_values
+from image_pipeline.show.overlays import NamedBoxes, draw_boxes, lay_over, make_colors, show_values
 
 # What every browser draws, and none of which can hold a script.
 _BROWSERS = ("jpeg", "png", "webp", "gif", "bmp", "avif")

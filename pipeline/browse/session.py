@@ -32,9 +32,8 @@ from image_pipeline.named_folder import find_graph, find_whole_run
 from image_pipeline.run.source_note import read_source
 from image_pipeline.run_config import read_config
 from image_pipeline.show.html import fill_template
-from image_pipeline.show.random_steps import describe_steps
-from image_pipeline.show.shown_values import show_values
-from image_pipeline.show.words import format_fact
+from image_pipeline.show.overlays import show_values
+from image_pipeline.show.words import describe_steps, format_fact
 
 PAGE_SIZE = 60
 

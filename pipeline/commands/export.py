@@ -57,7 +57,7 @@ def export(model_dir: str, path: str, format_name: str, weights: str, as_json: b
 
 
 def _print(path: str, told: dict, console) -> None:
-    from image_pipeline.show.rows import print_rows
+    from image_pipeline.show.terminal import print_rows
 
     parity = told["parity"]
     same = parity["same_likeliest"]

@@ -60,7 +60,7 @@ def ingest(
         from image_pipeline.run.ingest import ingest_folder, print_ingest
         from image_pipeline.show.ingest_summary import said_of_source
         from image_pipeline.show.progress import ComponentProgress
-        from image_pipeline.show.rows import print_rows
+        from image_pipeline.show.terminal import print_rows
 
         if not (as_json or quiet):
             print_rows(said_of_source(listing.options.understood, listing.noticed), console)

@@ -53,7 +53,7 @@ def preview(
     from image_pipeline.named_folder import find_source, list_split
     from image_pipeline.run_config import read_config
     from image_pipeline.show.html import write_output
-    from image_pipeline.show.random_steps import describe_steps
+    from image_pipeline.show.words import describe_steps
 
     source = find_source(folder)
     config = read_config(source, config_path, overrides)

@@ -5,6 +5,7 @@ import os
 import click
 
 from image_pipeline.commands.shared import BEAM, CONFIG, IMAGES, JSON, SET, open_terminal
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.json_text import to_json
 
 
@@ -22,14 +23,26 @@ def list_quarantine(data_set: str, as_json: bool) -> None:
     DATA_SET is the folder that ingest wrote, or the output folder of a run, whose latest data set
     is taken.
     """
-    from image_pipeline.named_folder import find_latest_data_set
-    from image_pipeline.show.quarantine import print_quarantine, read_quarantine
+    from rich.console import Console
 
-    reasons, lines = read_quarantine(find_latest_data_set(data_set))
+    from image_pipeline.components.dataset import lists, manifest
+    from image_pipeline.named_folder import find_latest_data_set
+    from image_pipeline.show.terminal import Table, print_line, print_rows, print_table
+
+    data_dir = find_latest_data_set(data_set)
+    reasons = manifest.read_whole_manifest(data_dir).books.quarantine_reasons
+    lines = lists.read_list(data_dir, lists.Quarantined)
     if as_json:
         click.echo(to_json({"reasons": reasons, "files": lines}))
+        return
+    console = Console(highlight=False)
+    print_rows([(reason, f"{count:,}") for reason, count in reasons.items()], console)
+    if lines:
+        console.print()
+        rows = [(line.path, line.reason, line.message) for line in lines]
+        print_table(Table((), rows, texts=(1, 2)), console)
     else:
-        print_quarantine(reasons, lines)
+        print_line("No file is in quarantine.", console)
 
 
 @quarantine.command()
@@ -53,15 +66,24 @@ def retry(
     an ingest of the whole repaired folder would give, by the version that wrote the data set. The
     options are those of the data set; others are refused.
     """
+    from image_pipeline.components.dataset.manifest import has_manifest, read_whole_manifest
+    from image_pipeline.components.ingest.retry import is_interrupted, retry_work_dir
     from image_pipeline.config import load_config
     from image_pipeline.run.engine import choose_engine
-    from image_pipeline.show.quarantine import check_data_set
+    from image_pipeline.run_folder import RunFolder
 
     is_given = config_path is not None or bool(overrides)
     config = load_config(config_path, overrides)
     options = config.ingest if is_given else None
     beam_args = choose_engine(beam_flags, config.dataflow)
-    check_data_set(output_dir)
+    # There must be a data set, or an interrupted retry, before anything is written.
+    if not has_manifest(output_dir) and RunFolder(output_dir).list_data_sets():
+        raise UserError(
+            f"{output_dir!r} is a run's folder, whose data sets stay as they are; run again with "
+            "the same --images and --output: it ingests what was repaired, too."
+        )
+    if not is_interrupted(output_dir, retry_work_dir(output_dir)):
+        read_whole_manifest(output_dir)
     with open_terminal(os.path.join(output_dir, ".ingest.log")) as console:
         from image_pipeline.run.ingest import print_retry, retry_folder
 

@@ -131,7 +131,7 @@ def _cross_validate(
     from image_pipeline.components.locks import hold_lock
     from image_pipeline.run.functions import check_functions
     from image_pipeline.show.ingest_summary import said_of_source
-    from image_pipeline.show.rows import print_rows
+    from image_pipeline.show.terminal import print_rows
 
     with hold_lock(plan.output_dir), open_terminal(plan.folder.log_path) as console:
         from image_pipeline.components.evaluation.metrics import METRICS
@@ -170,7 +170,7 @@ def _run_and_tell(plan: "RunPlan", survey: "Listing", as_json: bool, quiet: bool
     from image_pipeline.run.metadata_file import check_metadata
     from image_pipeline.run_folder import RunFolder
     from image_pipeline.show.ingest_summary import describe_survey, said_of_source
-    from image_pipeline.show.rows import print_rows
+    from image_pipeline.show.terminal import print_rows
 
     folder = RunFolder(plan.output_dir)
     # Two runs at once would write the same metadata.db, and could push to the same folder.
@@ -202,7 +202,7 @@ def _run_with_progress(
     """Runs with a progress bar, if there is a console; writes a whole run's summary to a file."""
     from image_pipeline.run.functions import check_functions
     from image_pipeline.show.progress import ComponentProgress
-    from image_pipeline.show.rows import print_rows
+    from image_pipeline.show.terminal import print_rows
 
     noticed = check_functions(plan.config, num_classes, plan.part)
     if console is not None:

@@ -50,7 +50,7 @@ def train(
     with open_terminal(os.path.join(output_dir, f".train{_tell_task()}.log")) as console:
         from image_pipeline.run.train import train_folder
         from image_pipeline.show.progress import ComponentProgress
-        from image_pipeline.show.rows import print_rows
+        from image_pipeline.show.terminal import print_rows
 
         if chosen and not (as_json or quiet):
             print_rows([("look at", chosen)], console)
@@ -72,7 +72,7 @@ def _tell_task() -> str:
 
 
 def _print(summary: dict[str, Any], console: "Console") -> None:
-    from image_pipeline.show.rows import print_rows
+    from image_pipeline.show.terminal import print_rows
 
     if summary["metrics"] is None:
         rows = [("worker", f"{summary['worker']} of {summary['workers']}: the chief has the model")]

@@ -30,7 +30,7 @@ from image_pipeline.doctor.input import (
 from image_pipeline.doctor.show import print_examination, word_verdict
 from image_pipeline.doctor.step import ModelStep, measure_calls, measure_together, wait_instead
 from image_pipeline.doctor.verdict import Examination, advise, judge
-from image_pipeline.show.rows import print_profile, print_rows
+from image_pipeline.show.terminal import print_profile, print_rows
 
 
 def examine(

@@ -7,7 +7,7 @@ from rich.table import Table
 
 from image_pipeline.doctor.figures import Figures, Rate, StageRate
 from image_pipeline.doctor.verdict import LEAST_WAIT, STEP, Change, Examination, Verdict
-from image_pipeline.show.rows import print_rows
+from image_pipeline.show.terminal import print_rows
 from image_pipeline.show.words import format_count
 
 # From this share of the processor on, other programs are worth a warning.

@@ -7,9 +7,7 @@ import cv2
 import numpy as np
 
 from image_pipeline.preview.samples import RecordViews
-from image_pipeline.show.box_overlay import draw_boxes
-from image_pipeline.show.mask_overlay import lay_over
-from image_pipeline.show.shown_values import show_values, take_shown_channels
+from image_pipeline.show.overlays import draw_boxes, lay_over, show_values, take_shown_channels
 from image_pipeline.show.words import count_names
 
 # A view's longer side on a sheet: smaller views are magnified, greater ones shrunk.

@@ -31,8 +31,7 @@ from image_pipeline.components.labels.kinds import BOXES, MASKS
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.views.fast_decode import decode_image, decode_mask
 from image_pipeline.components.views.options import ViewOptions
-from image_pipeline.show.box_overlay import NamedBoxes
-from image_pipeline.show.mask_overlay import make_colors
+from image_pipeline.show.overlays import NamedBoxes, make_colors
 from image_pipeline.show.words import count_names, format_fact
 
 # Where there is no index, this many records are read to choose from.

@@ -23,9 +23,7 @@ from image_pipeline.components.labels.kinds import BOXES, CLASSES, MASKS, TAGS, 
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.threads import usable_cores
 from image_pipeline.components.views.fast_decode import decode_image
-from image_pipeline.show.box_overlay import NamedBoxes
-from image_pipeline.show.mask_overlay import lay_over, make_colors
-from image_pipeline.show.shown_values import show_values
+from image_pipeline.show.overlays import NamedBoxes, lay_over, make_colors, show_values
 from image_pipeline.show.words import count_names, format_fact
 
 SOURCE_COLUMNS = (

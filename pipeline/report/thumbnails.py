@@ -16,8 +16,8 @@ from image_pipeline.components.sources.folder import Folder
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.report.data_set import DataSet
 from image_pipeline.report.pixels import shrink
-from image_pipeline.show.box_overlay import NamedBoxes, draw_boxes
 from image_pipeline.show.html import make_data_uri
+from image_pipeline.show.overlays import NamedBoxes, draw_boxes
 
 SIDE_PX = 320
 """The longer side of a picture: the page shows it smaller, and enlarges it to this."""

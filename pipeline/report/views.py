@@ -11,7 +11,7 @@ from image_pipeline.preview.panels import make_panels
 from image_pipeline.preview.samples import RecordViews
 from image_pipeline.report.pictures import Picture
 from image_pipeline.show.html import make_data_uri
-from image_pipeline.show.random_steps import describe_steps
+from image_pipeline.show.words import describe_steps
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

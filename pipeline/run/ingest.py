@@ -21,7 +21,7 @@ from image_pipeline.run.engine import make_paths_absolute
 from image_pipeline.run.source_note import check_same_source, read_source, write_source
 from image_pipeline.run.used_memory import watch_memory
 from image_pipeline.show.ingest_summary import ingest_rows, summarize_data_set
-from image_pipeline.show.rows import print_rows
+from image_pipeline.show.terminal import print_rows
 
 
 def ingest_folder(

@@ -1,7 +1,6 @@
 """What a model is worth, in words: for the terminal and for the page."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from image_pipeline.components import files
 from image_pipeline.components.evaluation.facts import (
@@ -205,8 +204,3 @@ def _say_ends(rows: list[Slice]) -> str:
     return " … ".join(
         f"{row.value} {format_estimate(row.figure)} of {row.records:,}" for row in ends
     )
-
-
-def summarize_evaluation(found: Evaluation) -> Mapping[str, Any]:
-    """The facts without those of single records, which are many."""
-    return found.model_dump(exclude={"answers"})

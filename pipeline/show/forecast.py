@@ -1,6 +1,5 @@
-"""A forecast as lines of text, and the free disk space."""
+"""A forecast of an ingest as lines of text, with what would stop it."""
 
-import dataclasses
 import os
 import shutil
 
@@ -10,26 +9,8 @@ from image_pipeline.components import files
 from image_pipeline.components.ingest.forecast import Forecast
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.show.ingest_summary import said_of_source
-from image_pipeline.show.rows import print_rows
+from image_pipeline.show.terminal import print_rows
 from image_pipeline.show.words import format_count
-
-_WAY_OUT = "repair or remove them, or raise it"
-
-
-@dataclasses.dataclass(frozen=True)
-class Cluster:
-    """What an ingest takes on a cluster of so many cores."""
-
-    cores: int
-    seconds: float
-    core_hours: float
-
-
-@dataclasses.dataclass(frozen=True)
-class PricedCluster(Cluster):
-    """The same with its cost, in the currency of the price."""
-
-    cost: float
 
 
 def free_disk_bytes(folder: str) -> int | None:
@@ -42,79 +23,65 @@ def free_disk_bytes(folder: str) -> int | None:
     return shutil.disk_usage(path).free
 
 
-def forecast_cluster(forecast: Forecast, cores: int, core_price: float | None) -> Cluster:
-    """The forecast for a cluster.
+def forecast_cluster(
+    forecast: Forecast, cores: int, core_price: float | None
+) -> dict[str, int | float]:
+    """What an ingest takes on a cluster.
 
     Args:
       forecast: the forecast for this machine.
       cores: the cluster's number of cores, each as fast as one of this machine's.
       core_price: price of a core with its memory per hour, or None.
+
+    Returns:
+      `cores`, `seconds`, `core_hours`, and with a price the `cost` in its currency.
     """
     seconds = forecast.cluster_seconds(cores)
-    core_hours = cores * seconds / 3600
-    rounded = cores, round(seconds, 1), round(core_hours, 3)
-    if core_price is None:
-        return Cluster(*rounded)
-    return PricedCluster(*rounded, round(core_hours * core_price, 2))
+    hours = cores * seconds / 3600
+    found = {"cores": cores, "seconds": round(seconds, 1), "core_hours": round(hours, 3)}
+    return found if core_price is None else found | {"cost": round(hours * core_price, 2)}
 
 
 def print_forecast(
     forecast: Forecast,
     options: IngestOptions,
     free_bytes: int | None,
-    cluster: Cluster | None = None,
+    cluster: dict[str, int | float] | None = None,
 ) -> None:
     """Shows a forecast, and in red what would stop the ingest."""
-    console = Console(highlight=False)
-    print_rows(forecast_rows(forecast, free_bytes), console)
-    print_rows([] if cluster is None else cluster_rows(cluster), console)
-    print_rows(warning_rows(forecast, options, free_bytes), console, style="red")
-
-
-def forecast_rows(forecast: Forecast, free_bytes: int | None) -> list[tuple[str, str]]:
-    """The lines of a forecast."""
-    shards = ", ".join(f"{split} {count:,}" for split, count in forecast.shards.items())
-    free = "" if free_bytes is None else f" at the peak; {_megabytes(free_bytes)} are free"
+    classes = "none named by the paths; see ingest.label_pattern"
+    if counts := forecast.classes.values():
+        most = format_count(max(counts), "file")
+        classes = f"{len(counts):,}, of {min(counts):,} to {most}"
     rows = [
         *said_of_source(forecast.understood, forecast.noticed),
         ("images found", f"{forecast.found:,}, {_megabytes(forecast.source_bytes)}"),
-        ("classes", _describe_classes(forecast.classes)),
+        ("classes", classes),
         ("sampled", f"{forecast.sampled:,}"),
         ("bad files", f"about {forecast.bad_fraction:.1%}"),
+        *_list_reasons(forecast.bad_reasons),
     ]
-    rows += _list_reasons(forecast.bad_reasons)
     if forecast.skipped_kinds:
-        rows.append(("skipped", "files that are no images"))
-        rows += _list_reasons(forecast.skipped_kinds)
+        rows += [("skipped", "files that are no images"), *_list_reasons(forecast.skipped_kinds)]
     for encoding, size_bytes in forecast.stored_bytes.items():
         is_chosen = encoding == forecast.encoding
         remark = f" ± {forecast.error_fraction:.0%} (chosen)" if is_chosen else ""
         rows.append((f"stored as {encoding}", _megabytes(size_bytes) + remark))
-    return [
-        *rows,
+    shards = ", ".join(f"{split} {count:,}" for split, count in forecast.shards.items())
+    free = "" if free_bytes is None else f" at the peak; {_megabytes(free_bytes)} are free"
+    rows += [
         ("shards", shards),
         ("time", f"about {forecast.seconds:,.0f} s on this machine"),
         ("disk needed", _megabytes(forecast.peak_disk_bytes) + free),
     ]
-
-
-def _list_reasons(reasons: dict[str, dict]) -> list[tuple[str, str]]:
-    return [
-        (
-            f"  {reason}",
-            f"{found['sampled']:,} of the sample, for example {found['path']}: {found['message']}",
-        )
-        for reason, found in reasons.items()
-    ]
-
-
-def cluster_rows(cluster: Cluster) -> list[tuple[str, str]]:
-    """The line of a cluster's forecast."""
-    cost = ""
-    if isinstance(cluster, PricedCluster):
-        cost = f", {cluster.cost:,.2f} at the price given"
-    time = f"about {cluster.seconds:,.0f} s once its machines have started"
-    return [(f"on {cluster.cores:,} cores", f"{time}, {cluster.core_hours:,.2f} core hours{cost}")]
+    if cluster is not None:
+        time = f"about {cluster['seconds']:,.0f} s once its machines have started"
+        cost = f", {cluster['cost']:,.2f} at the price given" if "cost" in cluster else ""
+        told = f"{time}, {cluster['core_hours']:,.2f} core hours{cost}"
+        rows.append((f"on {cluster['cores']:,} cores", told))
+    console = Console(highlight=False)
+    print_rows(rows, console)
+    print_rows(warning_rows(forecast, options, free_bytes), console, style="red")
 
 
 def warning_rows(
@@ -124,22 +91,18 @@ def warning_rows(
     rows = []
     if free_bytes is not None and forecast.peak_disk_bytes > free_bytes:
         missing = _megabytes(forecast.peak_disk_bytes - free_bytes)
-        rows.append(
-            ("disk too small", f"{missing} too little; free some space or choose another disk")
-        )
+        way_out = "free some space or choose another disk"
+        rows.append(("disk too small", f"{missing} too little; {way_out}"))
     if forecast.bad_fraction > options.max_bad_fraction:
-        allowed = f"ingest.max_bad_fraction={options.max_bad_fraction:g}"
-        rows.append(
-            ("too many bad files", f"more than {allowed}: the ingest would stop; {_WAY_OUT}")
-        )
+        allowed = f"more than ingest.max_bad_fraction={options.max_bad_fraction:g}"
+        way_out = "repair or remove them, or raise it"
+        rows.append(("too many bad files", f"{allowed}: the ingest would stop; {way_out}"))
     return rows
 
 
-def _describe_classes(classes: dict[str, int]) -> str:
-    if not classes:
-        return "none named by the paths; see ingest.label_pattern"
-    most = format_count(max(classes.values()), "file")
-    return f"{len(classes):,}, of {min(classes.values()):,} to {most}"
+def _list_reasons(reasons: dict[str, dict]) -> list[tuple[str, str]]:
+    told = "{sampled:,} of the sample, for example {path}: {message}"
+    return [(f"  {reason}", told.format(**found)) for reason, found in reasons.items()]
 
 
 def _megabytes(size_bytes: int) -> str:

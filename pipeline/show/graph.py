@@ -1,18 +1,16 @@
-"""Prints what a transform graph is."""
-
-from collections.abc import Sequence
+"""Prints what a transform graph is: its input, origin, statistics and labels."""
 
 from rich.console import Console
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.feeding.analysis import Analysis, read_vocabulary
-from image_pipeline.show.rows import (
+from image_pipeline.show.terminal import print_rows
+from image_pipeline.show.words import (
     format_classes,
     format_constant_channels,
+    format_count,
     format_numbers,
-    print_rows,
 )
-from image_pipeline.show.words import format_count
 
 _MOST_CLASSES = 50
 
@@ -26,17 +24,11 @@ def print_graph(path: str, among: int, graph: Analysis, console: Console) -> Non
       graph: what is said of it.
       console: where to print.
     """
-    which = f" (the latest of {among:,})" if among else ""
-    print_rows([("transform graph", path + which)], console)
-    print_rows([*_input_rows(graph), *_origin_rows(graph), *_statistics_rows(graph)], console)
-    print_rows(_label_rows(graph, read_vocabulary(path) or []), console)
-
-
-def _input_rows(graph: Analysis) -> list[tuple[str, str]]:
     view = graph.view
-    size = f"{view.height_px} × {view.width_px} × {view.channels} (height, width, channels)"
+    sides = f"{view.height_px} × {view.width_px} × {view.channels}"
     rows = [
-        ("input", f"uint8, {size}"),
+        ("transform graph", path + (f" (the latest of {among:,})" if among else "")),
+        ("input", f"uint8, {sides} (height, width, channels)"),
         ("channel order", graph.channel_order),
         ("colour space", graph.color_space),
         ("crop fraction", f"{view.crop_fraction:g}"),
@@ -49,92 +41,68 @@ def _input_rows(graph: Analysis) -> list[tuple[str, str]]:
         smaller = "" if graph.resize.enlarge else ", except smaller ones"
         rows.append(("distorted", f"by ingest and serving to {side} × {side}{smaller}"))
     if graph.sound is not None:
-        said = ", ".join(
-            f"{name} {value}" for name, value in graph.sound.model_dump(mode="json").items()
-        )
-        rows.append(("sounds drawn by", said))
-    return rows + ([("columns", ", ".join(graph.columns))] if graph.columns else [])
-
-
-def _origin_rows(graph: Analysis) -> list[tuple[str, str]]:
+        drawn = graph.sound.model_dump(mode="json").items()
+        rows.append(("sounds drawn by", ", ".join(f"{name} {value}" for name, value in drawn)))
+    if graph.columns:
+        rows.append(("columns", ", ".join(graph.columns)))
     share = "" if graph.fraction == 1 else f", fraction {graph.fraction:g} by record id"
     analysed = f"{graph.records:,} of {format_count(graph.records_in_splits, 'record')}{share}"
-    return [
+    sums = "without checksums, since an earlier version made the graph"
+    if graph.files is not None:
+        sums = f"{len(graph.files)}, as the analysis wrote them by their checksums"
+    rows += [
         ("preprocessing_fn", f"{graph.preprocessing_fn} (source {graph.function_version})"),
         ("code version", graph.code_version),
         ("analysed", f"{', '.join(graph.splits)}: {analysed}"),
-        ("files", _describe_files(graph)),
+        ("files", sums),
         *(("ingest manifest", f"sha256 {digest}") for digest in graph.manifests),
+        *((name, format_numbers(value)) for name, value in graph.statistics.items()),
     ]
-
-
-def _describe_files(graph: Analysis) -> str:
-    if graph.files is None:
-        return "without checksums, since an earlier version made the graph"
-    return f"{len(graph.files)}, as the analysis wrote them by their checksums"
-
-
-def _statistics_rows(graph: Analysis) -> list[tuple[str, str]]:
-    rows = [(name, format_numbers(value)) for name, value in graph.statistics.items()]
     for name, described in graph.large_statistics.items():
-        shape = " × ".join(map(str, described.shape))
-        low, high = described.min, described.max
+        shape, low, high = " × ".join(map(str, described.shape)), described.min, described.max
         bounds = f", {low:,.4f} to {high:,.4f}" if low is not None and high is not None else ""
         rows.append((name, f"{shape} values{bounds}"))
     if graph.constant_channels:
         rows.append(("constant channels", format_constant_channels(graph.constant_channels)))
-    return rows
+    print_rows([*rows, *_label_rows(path, graph)], console)
 
 
-def _label_rows(graph: Analysis, vocabulary: Sequence[str]) -> list[tuple[str, str]]:
+def _label_rows(path: str, graph: Analysis) -> list[tuple[str, str]]:
+    """The classes or tags by their ids, with their shares, or with their records and weights."""
+    are_tags = graph.label == record.TAGS
+    shares = None
     if graph.mask_classes:
-        title = "mask classes", "shares of the pixels that have one"
-        return _count_rows(*title, graph.mask_classes, graph.mask_pixels or [])
-    if graph.box_classes:
-        return _count_rows(
-            "box classes", "shares of boxes", graph.box_classes, graph.box_counts or []
-        )
-    return _class_rows(graph, vocabulary)
-
-
-def _count_rows(
-    title: str, of_what: str, names: Sequence[str], counts: Sequence[int]
-) -> list[tuple[str, str]]:
-    """The classes of pixels or boxes by their ids, with their shares."""
-    total = max(1, sum(counts))
-    rows = [(title, f"{len(names):,}, {of_what}")]
-    for number, name in enumerate(names[:_MOST_CLASSES]):
-        rows.append((f"  {number}", f"{name}  {counts[number] / total:.2%}"))
-    if len(names) > _MOST_CLASSES:
-        rows.append(("  …", f"and {len(names) - _MOST_CLASSES:,} more; --json has all"))
-    return rows
-
-
-def _class_rows(graph: Analysis, vocabulary: Sequence[str]) -> list[tuple[str, str]]:
-    classes = graph.classes
-    name = "tag" if graph.label == record.TAGS else "class name"
-    rows = [("vocabulary", format_count(len(vocabulary), name) if vocabulary else "none")]
-    if classes:
-        kind = "tags" if graph.label == record.TAGS else "classes"
-        rows.append((kind, format_classes([each.model_dump() for each in classes])))
-    lines = {
-        row.name: f"  {format_count(row.records, 'record')}, weight {row.weight:.4g}"
-        for row in classes
-        if row.records and row.weight
-    }
-    for number, name in enumerate(vocabulary[:_MOST_CLASSES]):
-        rows.append((f"  {number}", name + lines.get(name, "")))
-    if len(vocabulary) > _MOST_CLASSES:
-        rows.append(("  …", f"and {len(vocabulary) - _MOST_CLASSES:,} more; --json lists all"))
-    return rows if graph.label == record.VALUE else [*rows, _unknown_row(graph)]
-
-
-def _unknown_row(graph: Analysis) -> tuple[str, str]:
-    """What becomes of a class or tag that no analysed record has, and how often there is one."""
+        names, shares = graph.mask_classes, graph.mask_pixels or []
+        rows = [("mask classes", f"{len(names):,}, shares of the pixels that have one")]
+    elif graph.box_classes:
+        names, shares = graph.box_classes, graph.box_counts or []
+        rows = [("box classes", f"{len(names):,}, shares of boxes")]
+    else:
+        names = read_vocabulary(path) or []
+        each = "tag" if are_tags else "class name"
+        rows = [("vocabulary", format_count(len(names), each) if names else "none")]
+        if classes := [each.model_dump() for each in graph.classes]:
+            rows.append(("tags" if are_tags else "classes", format_classes(classes)))
+    if shares is not None:
+        total = max(1, sum(shares))
+        told = {name: f"  {count / total:.2%}" for name, count in zip(names, shares, strict=True)}
+    else:
+        told = {
+            row.name: f"  {format_count(row.records, 'record')}, weight {row.weight:.4g}"
+            for row in graph.classes
+            if row.records and row.weight
+        }
+    rows += [(f"  {n}", name + told.get(name, "")) for n, name in enumerate(names[:_MOST_CLASSES])]
+    if (further := len(names) - _MOST_CLASSES) > 0:
+        rows.append(("  …", f"and {further:,} more; --json has all"))
+    if shares is not None or graph.label == record.VALUE:
+        return rows
+    # What becomes of a class or tag that no analysed record has, and how often there is one.
     unknown = sum(sum(counts.values()) for counts in graph.unknown_classes.values())
     if graph.unknown_label == "error":
-        return "unknown label", "an error"
-    if graph.label == record.TAGS:
-        return "unknown tag", f"fed as 0; {format_count(unknown, 'such tag')} in records"
+        return [*rows, ("unknown label", "an error")]
+    if are_tags:
+        counted = f"{format_count(unknown, 'such tag')} in records"
+        return [*rows, ("unknown tag", f"fed as 0; {counted}")]
     counted = f"{format_count(unknown, 'record')} {'has' if unknown == 1 else 'have'} one"
-    return "unknown label", f"id -1, left out of loss and metrics; {counted}"
+    return [*rows, ("unknown label", f"id -1, left out of loss and metrics; {counted}")]

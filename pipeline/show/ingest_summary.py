@@ -1,10 +1,10 @@
 """An ingest in numbers and in lines, with what its images are said to be."""
 
 import collections
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
+import numpy as np
 import pyarrow.compute as pc
 
 from image_pipeline.components.dataset.index_file import index_name, scan_index
@@ -15,8 +15,12 @@ from image_pipeline.components.labels.boxes import CLIPPED, say_cut
 from image_pipeline.components.labels.kinds import BOXES, CLASSES, MASKS, VALUES, find_kind
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.names import decode_name, printable
-from image_pipeline.show.rows import format_classes, format_mask_classes
-from image_pipeline.show.words import format_count, format_fact
+from image_pipeline.show.words import (
+    format_classes,
+    format_count,
+    format_fact,
+    format_mask_classes,
+)
 
 _MOST_NAMES = 5
 _ANIMATION, _FLAC, _PROFILE = "animated WebP", "FLAC", "colour profile"
@@ -37,14 +41,24 @@ def summarize_data_set(examples_dir: str) -> dict[str, Any]:
     image, with the first of them as `leave_out_examples`.
     """
     manifest = read_manifest(examples_dir)
-    unserved = {"unserved": count_unserved(examples_dir)}
-    unknown = find_unknown(examples_dir, manifest)
-    left_out = {"leave_out_unknown": len(unknown), "leave_out_examples": unknown[:_MOST_NAMES]}
     said: dict[str, Any] = {"understood": list(manifest.options.get("understood", ()))}
-    said |= _summarize_said(examples_dir, manifest)
+    said |= _summarize_labels(examples_dir, manifest)
     if shares_by_chance(manifest):
         said["share_out"] = "ingest.stratify=true gives every class its share of each split"
-    return summarize_manifest(manifest) | said | unserved | left_out
+    # Paths of `ingest.leave_out` that are of no image: of others, or misspelt.
+    named = set(manifest.options.get("leave_out", ()))
+    skipped = read_list(examples_dir, Skipped) if named and manifest.books.skipped else []
+    found = {decode_name(each.path) for each in skipped if each.kind == LEFT_OUT}
+    folders = {each for each in named if each.endswith("/")}
+    known = {each for each in folders if any(path.startswith(each) for path in found)}
+    unknown = sorted(named - found - known)
+    return {
+        **summarize_manifest(manifest),
+        **said,
+        "unserved": count_unserved(examples_dir),
+        "leave_out_unknown": len(unknown),
+        "leave_out_examples": unknown[:_MOST_NAMES],
+    }
 
 
 def count_unserved(examples_dir: str) -> dict[str, int]:
@@ -97,17 +111,6 @@ def summarize_manifest(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def find_unknown(examples_dir: str, manifest: Manifest) -> list[str]:
-    """The paths of `ingest.leave_out` that are of no image, in order: of others, or misspelt."""
-    if not (named := set(manifest.options.get("leave_out", ()))):
-        return []
-    skipped = read_list(examples_dir, Skipped) if manifest.books.skipped else []
-    found = {decode_name(each.path) for each in skipped if each.kind == LEFT_OUT}
-    folders = [each for each in named if each.endswith("/")]
-    known = {each for each in folders if any(path.startswith(each) for path in found)}
-    return sorted(named - found - known)
-
-
 def find_missing_classes(classes: Mapping[str, Mapping[str, int]]) -> dict[str, list[str]]:
     """For each split that lacks classes which another has, their names in order."""
     known = {name for own in classes.values() for name in own if name}
@@ -123,16 +126,20 @@ def said_of_source(understood: Iterable[str], noticed: Iterable[str]) -> list[tu
 
 def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
     """The lines that describe an ingest."""
-    splits = ", ".join(f"{name} {records:,}" for name, records in ingest["splits"].items())
-    reasons = _list_counts(ingest["quarantine_reasons"])
-    shards = sum(ingest["shards"].values())
+    splits, reasons = (
+        ", ".join(f"{name} {count:,}" for name, count in ingest[counts].items())
+        for counts in ("splits", "quarantine_reasons")
+    )
+    # The change since the last ingest must not go unnoticed: folders get replaced.
+    before, written = ingest.get("written_before"), ingest["written"]
+    changed = "" if before in (None, written) else f"; {before:,} before"
     rows = [
         ("images found", f"{ingest['found']:,}"),
-        ("written", f"{ingest['written']:,} ({splits}){_compare(ingest)}"),
+        ("written", f"{written:,} ({splits}){changed}"),
         ("rejected", f"{ingest['quarantined']:,}" + (f" ({reasons})" if reasons else "")),
         ("duplicates", f"{ingest['duplicates']:,}"),
-        ("shards", f"{shards:,}, {ingest['bytes'] / 1e6:,.1f} MB"),
-        *_said_rows(ingest),
+        ("shards", f"{sum(ingest['shards'].values()):,}, {ingest['bytes'] / 1e6:,.1f} MB"),
+        *_label_rows(ingest),
     ]
     if found := ingest.get("depth_found"):
         rows.append(("16 bits", f"{found[0]:,} to {found[1]:,} became 0 to 255"))
@@ -145,26 +152,22 @@ def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
         what = "skipped" if LEFT_OUT in ingest["skipped_kinds"] else "skipped, not images"
         rows.append((what, f"{ingest['skipped']:,} ({kinds}); see {SKIPPED}"))
     if unknown := ingest.get("leave_out_unknown"):
-        names = ", ".join(map(printable, ingest["leave_out_examples"]))
-        more = ", …" * (unknown > len(ingest["leave_out_examples"]))
-        said = f"{format_count(unknown, 'path')} of ingest.leave_out: {names}{more}"
+        names = _list_some(ingest["leave_out_examples"], unknown)
+        said = f"{format_count(unknown, 'path')} of ingest.leave_out: {names}"
         rows.append(("of no image", said))
     for split, names in ingest["missing_classes"].items():
         way_out = f"; {ingest['share_out']}" if "share_out" in ingest else ""
-        rows.append((f"not in {split}", _list_classes(names) + way_out))
+        said = f"{format_count(len(names), 'class')}: {_list_some(names, len(names))}"
+        rows.append((f"not in {split}", said + way_out))
     if ingest["conflicting_labels"]:
         rows.append(("same bytes, other label", f"{ingest['conflicting_labels']:,}"))
     if ingest["near_duplicates"] is not None:
         rows.append(("near-duplicate groups", f"{ingest['near_duplicates']:,}"))
     if ingest["straddling"]:
         rows.append(("units in several splits", f"{ingest['straddling']:,}"))
-    return rows + _unserved_rows(ingest.get("unserved", {}))
-
-
-def _unserved_rows(unserved: Mapping[str, int]) -> list[tuple[str, str]]:
-    """What a served model sees differently from training; see docs/transform.md."""
+    # What a served model sees differently from training; see docs/transform.md.
+    unserved = ingest.get("unserved", {})
     refused = ", ".join(f"{unserved[kind]:,} {kind}" for kind in _NOT_SERVED if kind in unserved)
-    rows = []
     if refused:
         wav = ", and WAV for FLAC" if _FLAC in unserved else ""
         rows.append(("a server refuses", f"{refused}; send JPEG, PNG or WebP{wav}"))
@@ -174,23 +177,12 @@ def _unserved_rows(unserved: Mapping[str, int]) -> list[tuple[str, str]]:
     return rows
 
 
-def _compare(ingest: Mapping[str, Any]) -> str:
-    """The change since the last ingest, which must not go unnoticed: folders get replaced."""
-    before = ingest.get("written_before")
-    return "" if before in (None, ingest["written"]) else f"; {before:,} before"
+def _list_some(names: Sequence[str], count: int) -> str:
+    """The first of so many names."""
+    return ", ".join([*map(printable, names[:_MOST_NAMES]), *["…"] * (count > _MOST_NAMES)])
 
 
-def _list_counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count:,}" for name, count in counts.items())
-
-
-def _list_classes(names: list[str]) -> str:
-    """The number of classes, and the first of them."""
-    some = [printable(name) for name in names[:_MOST_NAMES]] + ["…"] * (len(names) > _MOST_NAMES)
-    return f"{format_count(len(names), 'class')}: {', '.join(some)}"
-
-
-def _summarize_said(data_dir: str, manifest: Manifest) -> dict[str, Any]:
+def _summarize_labels(data_dir: str, manifest: Manifest) -> dict[str, Any]:
     """The numbers of what is said of a data set's images.
 
     Returns:
@@ -204,20 +196,26 @@ def _summarize_said(data_dir: str, manifest: Manifest) -> dict[str, Any]:
         counted = [counts[str(number)] for number in range(len(names))]
         return {"mask_classes": list(names), "mask_pixels": counted}
     if kind is BOXES:
-        told = (pc.starts_with(c.flatten(), f"{CLIPPED}:") for c in _scan(data_dir, "notes"))
+        noted = (table["notes"].combine_chunks() for table in scan_index(data_dir, ["notes"]))
+        told = (pc.starts_with(each.flatten(), f"{CLIPPED}:") for each in noted)
         cut = sum(pc.sum(each).as_py() or 0 for each in told)
         return {"boxes": {name: counts[name] for name in names}, "images_of_cut_boxes": cut}
     if kind is CLASSES:
         return {}
-    columns = _scan(data_dir, index_name(kind.columns[0]))
+    name = index_name(kind.columns[0])
+    columns = [table[name].combine_chunks() for table in scan_index(data_dir, [name])]
     if kind is VALUES:
-        return _summarize_values(columns)
+        values = np.concatenate([np.zeros(0), *(column.to_numpy() for column in columns)])
+        if not len(values):
+            return {}
+        least, mean, most = float(values.min()), float(values.sum()) / len(values), values.max()
+        return {"values": {"least": least, "mean": mean, "most": float(most)}}
     tags = collections.Counter(name for column in columns for name in column.flatten().to_pylist())
     return {"tags": dict(sorted(tags.items()))}
 
 
-def _said_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The lines of what `_summarize_said` found."""
+def _label_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The lines of what `_summarize_labels` found."""
     if names := summary.get("mask_classes"):
         return [("mask classes", format_mask_classes(names, summary["mask_pixels"]))]
     for kind in ("boxes", "tags"):
@@ -250,22 +248,3 @@ def describe_survey(classes: Sequence[str], options: IngestOptions) -> str:
     if kind is BOXES and options.boxes is not None:
         return f"boxes of {format_count(len(options.boxes.classes or ()), 'class')}"
     return kind.name if kind is VALUES else f"{len(classes):,} {kind.name}"
-
-
-def _scan(data_dir: str, name: str) -> Iterator[pa.Array]:
-    for table in scan_index(data_dir, [name]):
-        yield table[name].combine_chunks()
-
-
-def _summarize_values(columns: Iterator[pa.Array]) -> dict[str, Any]:
-    parts = [column.to_numpy() for column in columns if len(column)]
-    if not parts:
-        return {}
-    total = sum(float(part.sum()) for part in parts)
-    return {
-        "values": {
-            "least": float(min(part.min() for part in parts)),
-            "mean": total / sum(map(len, parts)),
-            "most": float(max(part.max() for part in parts)),
-        }
-    }

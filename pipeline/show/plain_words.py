@@ -67,24 +67,15 @@ REASONS = {
 
 
 def explain_note(note: str) -> str:
-    """What a note means; without a meaning, it is said with spaces.
-
-    Args:
-      note: as in the index, without what follows a colon.
-    """
-    return NOTES.get(note) or _say(note)
+    """What a note of the index means, without what follows its colon; itself if that is unknown."""
+    return NOTES.get(note, note.replace("_", " "))
 
 
 def explain_reason(reason: str) -> str:
-    """What a reason of the quarantine means; without a meaning, it is said with spaces."""
-    words = _say(reason)
-    return REASONS.get(reason) or words[:1].upper() + words[1:]
+    """What a reason of the quarantine means; the reason itself if that is unknown."""
+    return REASONS.get(reason, reason[:1].upper() + reason[1:].replace("_", " "))
 
 
 def explain_key(key: str) -> str:
     """What a note or a reason means, whichever it is."""
     return explain_note(key) if key in NOTES else explain_reason(key)
-
-
-def _say(key: str) -> str:
-    return key.replace("_", " ")

@@ -1,11 +1,10 @@
 """What a run found, made and measured: gathered from the components' outputs, on one screen."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset import record
@@ -16,30 +15,22 @@ from image_pipeline.components.json_files import read_json
 from image_pipeline.components.training.history import (
     HISTORY_FILE,
     PROFILE_FILE,
-    History,
     read_history,
 )
 from image_pipeline.run.component_runs import ComponentRun
 from image_pipeline.run.resolvers import SPAN_RESOLVER
 from image_pipeline.run_folder import MODEL_RUN
-from image_pipeline.show.evaluation import (
-    evaluation_rows,
-    say_next,
-    say_refusal,
-    summarize_evaluation,
-)
+from image_pipeline.show.evaluation import evaluation_rows, say_next, say_refusal
 from image_pipeline.show.ingest_summary import ingest_rows, summarize_data_set
-from image_pipeline.show.random_steps import name_steps
-from image_pipeline.show.rows import (
+from image_pipeline.show.terminal import print_line, print_profile, print_rows
+from image_pipeline.show.words import (
     format_classes,
     format_constant_channels,
+    format_count,
     format_mask_classes,
     format_numbers,
     format_unknown_classes,
-    print_profile,
-    print_rows,
 )
-from image_pipeline.show.words import format_count
 
 # The places shown: each one's component and output.
 _PATHS = {
@@ -69,45 +60,11 @@ def summarize_run(runs: Sequence[ComponentRun], log_path: str) -> dict[str, Any]
       component has an output for (see `is_whole`).
     """
     outputs = {run.name: run.outputs for run in runs}
-    paths = {
-        name: outputs[component][output]
-        for name, (component, output) in _PATHS.items()
-        if component in outputs
+    # The spans that the model is made from; TFX's 0 if the images have none.
+    spans = {run.name: run.spans for run in runs}
+    results: dict[str, Any] = {
+        "spans": list(spans.get(SPAN_RESOLVER) or spans.get("ImageExampleGen") or ())
     }
-    return {
-        "spans": _list_spans(runs),
-        **_gather_results(outputs),
-        "components": [
-            {
-                "name": run.name,
-                "seconds": round(run.seconds, 1),
-                "peak_rss_mb": round(run.peak_rss_mb),
-                "reused": run.reused,
-                "why": run.why,
-            }
-            for run in runs
-        ],
-        "paths": {
-            **paths,
-            "pushed_model": next((run.pushed_dir for run in runs if run.pushed_dir), None),
-            "log": log_path,
-        },
-    }
-
-
-def is_whole(summary: dict[str, Any]) -> bool:
-    """Whether a summary describes a whole run, from the images to an evaluated model."""
-    return {"ingest", "statistics", "training", "blessed"} <= summary.keys()
-
-
-def _list_unknown(counts: Mapping[str, int | None]) -> str:
-    """The splits that have records without a class, and how many."""
-    return ", ".join(f"{count:,} of {split}" for split, count in counts.items() if count)
-
-
-def _gather_results(outputs: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-    """What components found and measured."""
-    results: dict[str, Any] = {}
     if own := outputs.get("ImageExampleGen"):
         results["ingest"] = summarize_data_set(own["examples"])
     if own := outputs.get("ImageTransform"):
@@ -119,29 +76,47 @@ def _gather_results(outputs: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
         results |= _gather_training(own[MODEL_RUN])
     if own := outputs.get("Evaluator"):
         found = read_evaluation(own["evaluation"])
-        results |= {"evaluation": summarize_evaluation(found), "blessed": found.blessed}
-    return results
+        # Without the facts of single records, which are many.
+        facts = found.model_dump(exclude={"answers"})
+        results |= {"evaluation": facts, "blessed": found.blessed}
+    return {
+        **results,
+        "components": [
+            {
+                "name": run.name,
+                "seconds": round(run.seconds, 1),
+                "peak_rss_mb": round(run.peak_rss_mb),
+                "reused": run.reused,
+                "why": run.why,
+            }
+            for run in runs
+        ],
+        "paths": {
+            **{
+                name: outputs[component][output]
+                for name, (component, output) in _PATHS.items()
+                if component in outputs
+            },
+            "pushed_model": next((run.pushed_dir for run in runs if run.pushed_dir), None),
+            "log": log_path,
+        },
+    }
+
+
+def is_whole(summary: dict[str, Any]) -> bool:
+    """Whether a summary describes a whole run, from the images to an evaluated model."""
+    return {"ingest", "statistics", "training", "blessed"} <= summary.keys()
 
 
 def _gather_training(model_run: str) -> dict[str, Any]:
     """The results that training wrote to its folder."""
+    way_out = "run again from the Trainer on"
     if (history := read_history(model_run)) is None:
         raise UserError(
-            f"{model_run!r} must have {HISTORY_FILE}, which training writes; run again from "
-            "the Trainer on."
+            f"{model_run!r} must have {HISTORY_FILE}, which training writes; {way_out}."
         )
-    profile_path = files.join(model_run, PROFILE_FILE)
-    told = {"training": _summarize_training(history)}
-    try:
-        way_out = "run again from the Trainer on"
-        return {**told, "profile": read_json(profile_path, dict[str, Any], way_out)}
-    except FileNotFoundError:
-        return told
-
-
-def _summarize_training(history: History) -> dict[str, Any]:
     wait = history.input_wait
-    return {
+    training = {
         "epochs": history.epochs,
         "steps": history.steps,
         "metrics": {name: values[-1] for name, values in history.metrics.items()},
@@ -153,23 +128,27 @@ def _summarize_training(history: History) -> dict[str, Any]:
         "noticed": list(history.noticed),
         "best_epoch": None if history.best_epoch is None else history.best_epoch + 1,
     }
-
-
-def _list_spans(runs: Sequence[ComponentRun]) -> list[int]:
-    """The spans that the model is made from; TFX's 0 if the images have none."""
-    by_name = {run.name: run.spans for run in runs}
-    return list(by_name.get(SPAN_RESOLVER) or by_name.get("ImageExampleGen") or ())
+    try:
+        profile = read_json(files.join(model_run, PROFILE_FILE), dict[str, Any], way_out)
+        return {"training": training, "profile": profile}
+    except FileNotFoundError:
+        return {"training": training}
 
 
 def print_summary(summary: dict[str, Any], console: Console) -> None:
     """Prints a run's results."""
-    console.print()
-    rows = _span_rows(summary["spans"])
+    spans, rows = summary["spans"], []
+    if len(spans) > 1:
+        told = f"{', '.join(map(str, spans))}; the run was for {spans[-1]}"
+        rows.append(("spans", f"{told}, which the lines below describe"))
+    elif any(spans):
+        rows.append(("span", f"{spans[0]}"))
     of_model = _model_rows(summary)
     if "ingest" in summary:
         # What the analysis says of tags and masks is of those that the model is trained on.
-        told = {name for name, _ in of_model}
-        rows += [row for row in ingest_rows(summary["ingest"]) if row[0] not in told]
+        names = {name for name, _ in of_model}
+        rows += [row for row in ingest_rows(summary["ingest"]) if row[0] not in names]
+    console.print()
     print_rows([*rows, *of_model], console)
     paths = [(name.replace("_", " "), path) for name, path in summary["paths"].items() if path]
     print_rows(paths, console, style="dim")
@@ -177,40 +156,12 @@ def print_summary(summary: dict[str, Any], console: Console) -> None:
         print_profile(profile, console)
     if summary.get("blessed") is False:
         found = Evaluation.model_validate(summary["evaluation"])
-        line = say_refusal(found, summary["paths"].get("model"))
-        console.print(escape(line), soft_wrap=True)
-        console.print(
-            escape(f"{say_next(found)}. The report shows where it is wrong."), soft_wrap=True
-        )
-
-
-def _span_rows(spans: Sequence[int]) -> list[tuple[str, str]]:
-    if len(spans) < 2:
-        return [("span", f"{span}") for span in spans if span]
-    text = ", ".join(map(str, spans))
-    return [("spans", f"{text}; the run was for {spans[-1]}, which the lines below describe")]
-
-
-def _training_rows(training: Mapping[str, Any]) -> list[tuple[str, str]]:
-    counts = (training["steps"], "step"), (training["epochs"], "epoch")
-    rows = [("training", ", ".join(format_count(*each) for each in counts))]
-    if (steps := training.get("random_steps")) is not None:
-        rows.append(("random steps", name_steps(steps)))
-    if start := training.get("started_from"):
-        rows.append(("started from", start))
-    if best := training.get("best_epoch"):
-        rows.append(("best epoch", f"{best}, by early stopping's figure"))
-    if told := _list_unknown(training.get("unknown_records") or {}):
-        rows.append(("records without a class", f"{told}: left out"))
-    if training.get("softmax_added"):
-        rows.append(("model's output", "logits; the exported model adds a softmax"))
-    rows += [("look at", sentence) for sentence in training.get("noticed", ())]
-    if wait := training.get("input_wait"):
-        rows.append(("waited for input", f"{wait['share']:.1%} of training's time"))
-    return rows
+        print_line(say_refusal(found, summary["paths"].get("model")), console)
+        print_line(f"{say_next(found)}. The report shows where it is wrong.", console)
 
 
 def _model_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the analysis, training and evaluation found."""
     rows = [(name, format_numbers(value)) for name, value in summary.get("statistics", {}).items()]
     if constant := summary.get("constant_channels"):
         rows.append(("constant channels", format_constant_channels(constant)))
@@ -222,7 +173,22 @@ def _model_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if unknown := summary.get("unknown_classes"):
         rows.append((f"unknown {kind}", format_unknown_classes(unknown, kind == "tags")))
     if training := summary.get("training"):
-        rows += _training_rows(training)
+        counts = (training["steps"], "step"), (training["epochs"], "epoch")
+        rows.append(("training", ", ".join(format_count(*each) for each in counts)))
+        if (steps := training.get("random_steps")) is not None:
+            rows.append(("random steps", ", ".join(step["op"] for step in steps) or "none"))
+        if start := training.get("started_from"):
+            rows.append(("started from", start))
+        if best := training.get("best_epoch"):
+            rows.append(("best epoch", f"{best}, by early stopping's figure"))
+        left_out = (training.get("unknown_records") or {}).items()
+        if told := ", ".join(f"{count:,} of {split}" for split, count in left_out if count):
+            rows.append(("records without a class", f"{told}: left out"))
+        if training.get("softmax_added"):
+            rows.append(("model's output", "logits; the exported model adds a softmax"))
+        rows += [("look at", sentence) for sentence in training.get("noticed", ())]
+        if wait := training.get("input_wait"):
+            rows.append(("waited for input", f"{wait['share']:.1%} of training's time"))
     if evaluation := summary.get("evaluation"):
         found = Evaluation.model_validate(evaluation)
         rows += evaluation_rows(found, summary["paths"].get("evaluation"))

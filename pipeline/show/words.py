@@ -1,16 +1,20 @@
-"""Numbers as people read them."""
+"""Numbers, classes, steps and options as people read them, on the page and in the terminal."""
 
 import collections
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup, escape
 
+from image_pipeline.components.augment.options import UserStep
 from image_pipeline.components.evaluation.metrics import Estimate, is_share
+from image_pipeline.components.messages import show
 from image_pipeline.components.names import printable_text
+from image_pipeline.components.options import Options
 
 _THOUSAND = 1000
+_MOST_NAMED = 3  # classes in one line
 
 
 def format_value(value: float | None, unit: str = "") -> str:
@@ -107,3 +111,87 @@ def format_estimate(estimate: Estimate) -> str:
     if estimate.value is None:
         return "—"
     return format_measured(estimate.value, estimate.interval)
+
+
+def format_numbers(value: Any) -> str:
+    """A statistic in a few words: a number, up to eight numbers, or how many there are."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.4f}"
+    if not isinstance(value, list):  # null stands for NaN, and text may be anything.
+        return show(value)
+    if len(value) > 8 or any(isinstance(each, list) for each in value):
+        return f"{len(value)} values"
+    return ", ".join(
+        f"{each:,.4f}" if isinstance(each, int | float) else show(each) for each in value
+    )
+
+
+def format_classes(classes: Sequence[Mapping[str, Any]]) -> str:
+    """The number of classes, and those with the most and the fewest records, if counted.
+
+    Args:
+      classes: as in `analysis.json`; at least one.
+    """
+    if any(row["records"] is None for row in classes):
+        return f"{len(classes):,}"
+    most = max(classes, key=lambda row: row["records"])
+    fewest = min(reversed(classes), key=lambda row: row["records"])
+    ends = f"most {most['name']} ({most['records']:,}), fewest {fewest['name']}"
+    return f"{len(classes):,}, {ends} ({fewest['records']:,})"
+
+
+def format_mask_classes(names: Sequence[str], pixels: Sequence[int]) -> str:
+    """The number of classes, and those with the most and the fewest pixels, as shares.
+
+    Args:
+      names: the masks' classes; at least one.
+      pixels: how many each of them has.
+    """
+    total = max(1, sum(pixels))
+    rows = list(zip(pixels, names, strict=True))
+    most, fewest = max(rows, key=lambda row: row[0]), min(reversed(rows), key=lambda row: row[0])
+    ends = [f"{name} ({count / total:.2%} of pixels)" for count, name in (most, fewest)]
+    return f"{len(names):,}, most {ends[0]}, fewest {ends[1]}"
+
+
+def format_unknown_classes(unknown: Mapping[str, Mapping[str, int]], are_tags: bool = False) -> str:
+    """How many records in each split have a class that no analysed record has; or how many tags.
+
+    Args:
+      unknown: as in `analysis.json`: split to name to records; not empty.
+      are_tags: whether the names are tags, of which a record may have several.
+    """
+    splits = [
+        f"{sum(counts.values()):,} of {split} ({', '.join(map(repr, list(counts)[:_MOST_NAMED]))}"
+        f"{', …' if len(counts) > _MOST_NAMED else ''})"
+        for split, counts in unknown.items()
+    ]
+    rule = "fed as 0 everywhere" if are_tags else "left out of loss, metrics and evaluation"
+    return f"{'; '.join(splits)}: {rule}"
+
+
+def format_constant_channels(channels: Sequence[int]) -> str:
+    """The channels with a single value, and what was done about them."""
+    return f"{', '.join(map(str, channels))}: one value everywhere, so divided by 1 (std 1)"
+
+
+def describe_steps(steps: Sequence[Options]) -> list[str]:
+    """Training's random steps, a line each: its name, and its options by name."""
+    lines = []
+    for step in steps:
+        options = step.model_dump(mode="json", exclude_none=True)
+        name = options.pop("op")
+        if isinstance(step, UserStep):
+            options = options["arguments"]
+        # A length that is given in pixels is none as a share.
+        told = [f"{key} {_short(options[key])}" for key in options if f"{key}_px" not in options]
+        lines.append(f"{name} {', '.join(told)}".strip())
+    return lines or ["no random steps"]
+
+
+def _short(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return " to ".join(map(_short, value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

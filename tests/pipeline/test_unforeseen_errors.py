@@ -52,7 +52,7 @@ STAGES = [
     (PLAN, "image_pipeline.components.ingest.forecast:prepare_source", RuntimeError),
     (COMPILE, "image_pipeline.run.template:write_template", OSError),
     (("inspect", "graph"), "image_pipeline.named_folder:find_graph", ValueError),
-    (("quarantine", "list", "data"), "image_pipeline.show.quarantine:read_quarantine", OSError),
+    (("quarantine", "list", "data"), "image_pipeline.components.dataset.lists:read_list", OSError),
     (
         ("init", "images", "--output", "c.yaml"),
         "image_pipeline.init.sizes:measure_sizes",

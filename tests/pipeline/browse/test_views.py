@@ -15,8 +15,7 @@ from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.labels.kinds import BOXES, MASKS
 from image_pipeline.preview.panels import scale_to_display
 from image_pipeline.preview.samples import StoredViews
-from image_pipeline.show.box_overlay import draw_boxes
-from image_pipeline.show.mask_overlay import lay_over
+from image_pipeline.show.overlays import draw_boxes, lay_over
 from tests.drawings import draw, encode_png, write_scenes
 from tests.ingest_runs import ingest
 from tests.pipeline.browse.browsed import VIEW

@@ -10,7 +10,7 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.preview.panels import make_panels
 from image_pipeline.preview.samples import read_views
-from image_pipeline.show.box_overlay import color_of
+from image_pipeline.show.overlays import color_of
 from tests.drawings import encode_png
 from tests.ingest_runs import ingest
 

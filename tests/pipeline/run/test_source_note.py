@@ -6,11 +6,11 @@ import shutil
 import pytest
 
 from image_pipeline.api import ingest
+from image_pipeline.components.dataset.lists import Quarantined, read_list
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.paths import MANIFEST
 from image_pipeline.components.errors import UserError
 from image_pipeline.show.ingest_summary import ingest_rows
-from image_pipeline.show.quarantine import read_quarantine
 from tests.drawings import draw, encode_png, write_folder
 
 pytestmark = pytest.mark.beam
@@ -149,7 +149,7 @@ def test_a_retry_keeps_the_note(tmp_path):
     ingest(str(images), str(tmp_path / "out"), **OPTIONS)
     (images / "cat" / "bad.png").write_bytes(encode_png(draw(78)))
     assert retry_folder(str(images), str(tmp_path / "out"), None, LOCAL_BEAM_ARGS)["changed"]
-    assert read_quarantine(str(tmp_path / "out"))[1] == []
+    assert read_list(str(tmp_path / "out"), Quarantined) == []
     write_folder(tmp_path / "others", per_class=10)
     with pytest.raises(UserError, match=r"made from '.*/images'"):
         ingest(str(tmp_path / "others"), str(tmp_path / "out"), **OPTIONS)

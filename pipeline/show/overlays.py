@@ -1,14 +1,17 @@
-"""Boxes drawn on their images with the names of their classes, so that a wrong box is seen."""
+"""Stored images as people are shown them: 8-bit gray or RGB, under their masks and boxes."""
 
 import colorsys
 import functools
 import os
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from image_pipeline.components.dataset.record import IGNORED
+
+_SHARE = 0.55  # of a mask's colour; the rest is the image's
 _POINTS = 10
 # On smaller pictures, names would hide what is in the boxes.
 _NAMED_SIDE_PX = 120
@@ -34,6 +37,64 @@ class NamedBoxes(NamedTuple):
         return self._replace(names=tuple(f"{n} (crowd)" if crowd else n for n, crowd in told))
 
 
+def show_values(pixels: np.ndarray) -> np.ndarray:
+    """Makes a picture of an image's first three channels (of one or two, the first).
+
+    Args:
+      pixels: [height, width, channels], of any type; uint8 is shown as it is, others from the least
+        value as black to the greatest as white.
+
+    Returns:
+      uint8 [height, width, 1 or 3].
+    """
+    shown = take_shown_channels(pixels)
+    if shown.dtype == np.uint8:
+        return shown
+    values = shown.astype(np.float64)
+    least, most = values.min(), values.max()
+    return np.round((values - least) * (255 / ((most - least) or 1))).astype(np.uint8)
+
+
+def take_shown_channels(pixels: np.ndarray) -> np.ndarray:
+    """The channels that a picture shows: [..., 1 or 3]."""
+    return pixels[..., : 3 if pixels.shape[-1] >= 3 else 1]
+
+
+def make_colors(options: Mapping[str, Any] | None = None) -> np.ndarray:
+    """A colour for each id of masks, uint8 [256, 3]: its own, where masks were given by colours.
+
+    Args:
+      options: `ingest.masks`, as a manifest has it; None for the usual colours.
+    """
+    # Pascal VOC's colour map: neighbouring ids get colours that differ much.
+    numbers, colors = np.arange(1, 257), np.zeros((256, 3), np.uint8)
+    for bit in range(8):
+        for channel in range(3):
+            colors[:, channel] |= ((numbers >> 3 * bit + channel & 1) << 7 - bit).astype(np.uint8)
+    classes = (options or {}).get("classes")
+    for number, value in enumerate(classes.values() if isinstance(classes, dict) else ()):
+        first = value[0] if isinstance(value, list) else value
+        if isinstance(first, str):
+            colors[number] = list(bytes.fromhex(first[1:]))
+    return colors
+
+
+def lay_over(pixels: np.ndarray, mask: np.ndarray, colors: np.ndarray) -> np.ndarray:
+    """Colours an image by its mask; pixels of no class stay as they are.
+
+    Args:
+      pixels: uint8 [height, width, 1 or 3].
+      mask: uint8 [height, width, 1], class ids.
+      colors: uint8 [256, 3], see `make_colors`.
+
+    Returns:
+      uint8 [height, width, 3].
+    """
+    rgb = pixels.repeat(3, axis=2) if pixels.shape[2] == 1 else pixels
+    mixed = (1 - _SHARE) * rgb + _SHARE * colors[mask[..., 0]]
+    return np.where(mask == IGNORED, rgb, np.round(mixed).astype(np.uint8))
+
+
 def draw_boxes(pixels: np.ndarray, boxes: NamedBoxes) -> np.ndarray:
     """Draws an image's boxes, each class in a colour of its own, the smallest last.
 
@@ -48,9 +109,10 @@ def draw_boxes(pixels: np.ndarray, boxes: NamedBoxes) -> np.ndarray:
     picture = Image.fromarray(np.ascontiguousarray(rgb))
     draw = ImageDraw.Draw(picture)
     is_named = max(picture.size) >= _NAMED_SIDE_PX
+    areas = np.prod(boxes.places[:, 2:] - boxes.places[:, :2], axis=1)
     drawn = [
         (_corners(boxes.places[number], picture.size), color_of(boxes.ids[number]), number)
-        for number in np.argsort(-_areas(boxes.places), kind="stable").tolist()
+        for number in np.argsort(-areas, kind="stable").tolist()
     ]
     for corners, color, number in drawn if is_named else ():
         _write(draw, corners, boxes.names[number], color)
@@ -63,11 +125,6 @@ def color_of(number: int) -> tuple[int, int, int]:
     """The colour of a class by its id, from 0 on."""
     red, green, blue = colorsys.hsv_to_rgb(number * _GOLDEN % 1, 0.8, 1.0)
     return round(red * 255), round(green * 255), round(blue * 255)
-
-
-def _areas(places: np.ndarray) -> np.ndarray:
-    sides = places[:, 2:] - places[:, :2]
-    return sides[:, 0] * sides[:, 1]
 
 
 def _corners(place: np.ndarray, size: tuple[int, int]) -> tuple[int, int, int, int]:

@@ -1,3 +1,5 @@
+"""How results are printed: names, texts and tables, whatever is in them."""
+
 import ast
 import io
 import pathlib
@@ -5,38 +7,9 @@ import pathlib
 import pytest
 from rich.console import Console
 
-from image_pipeline.show.rows import (
-    format_classes,
-    format_constant_channels,
-    format_numbers,
-    print_rows,
-)
+from image_pipeline.show.terminal import Table, print_line, print_rows, print_table
 
 pytestmark = pytest.mark.unit
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (1234, "1,234"),
-        (0.12345, "0.1235"),
-        ([1.5, 2], "1.5000, 2.0000"),
-        (list(range(9)), "9 values"),
-        ([[1.0], [2.0]], "2 values"),
-    ],
-)
-def test_a_statistic_takes_a_few_words(value, text):
-    assert format_numbers(value) == text
-
-
-def test_classes_are_told_by_the_ends_of_their_list():
-    classes = [{"name": f"c{n}", "records": 3000 - n} for n in range(1000)]
-    assert format_classes(classes) == "1,000, most c0 (3,000), fewest c999 (2,001)"
-
-
-def test_constant_channels_come_with_their_rule():
-    text = "0, 2: one value everywhere, so divided by 1 (std 1)"
-    assert format_constant_channels([0, 2]) == text
 
 
 def test_names_in_rows_cannot_move_the_terminal():
@@ -56,3 +29,18 @@ def test_commands_print_for_people_in_one_way():
             called = ast.unparse(node) if isinstance(node, ast.Call) else ""
             if called.startswith(("click.echo(", "click.secho(")) and path.name != "shared.py":
                 assert called.startswith("click.echo(to_json("), f"{path}:{node.lineno}"
+
+
+def test_columns_are_as_wide_as_their_cells_and_numbers_stand_to_the_right():
+    console = Console(file=io.StringIO(), width=10)
+    table = Table(("", "images", "what"), [("cat", "7", "a [b] and more"), ("\x1b", "1,200", "")])
+    print_table(table._replace(texts=(2,)), console)
+    print_table(Table((), [("a", "1")]), console)
+    print_line("[bold]\x1b", console)
+    assert console.file.getvalue().splitlines() == [
+        "      images  what",
+        "cat        7  a [b] and more",
+        "\\x1b   1,200",
+        "a  1",
+        "[bold]\\x1b",
+    ]
