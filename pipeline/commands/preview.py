@@ -64,7 +64,7 @@ def preview(
         from image_pipeline.preview.plots import save_sheet
         from image_pipeline.preview.samples import read_views
         from image_pipeline.report.page import GROUPS, render_page
-        from image_pipeline.report.views import draw_views
+        from image_pipeline.report.pictures import draw_views
 
         views = read_views(shards, *options, source.graph_dir, records, epochs, seed)
         if output_path.endswith(".html"):

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
 
 from image_pipeline.doctor.figures import Figures, Rate, StageRate
 from image_pipeline.doctor.verdict import LEAST_WAIT, STEP, Change, Examination, Verdict
-from image_pipeline.show.terminal import print_rows
-from image_pipeline.show.words import format_count
+from image_pipeline.show.terminal import Table, print_line, print_rows, print_table
+from image_pipeline.show.words import format_bytes, format_count
 
 # From this share of the processor on, other programs are worth a warning.
 _MUCH = 0.15
@@ -21,14 +20,31 @@ _LIMITS = {
 }
 
 
-def list_stages(figures: Figures) -> list[tuple[str, Rate]]:
+def list_stages(figures: Figures) -> Table:
     """What was timed, in its order, with its name: each stage together with all before it."""
     stages, cold = figures.stages, figures.stages.read_cold
-    rows: list[tuple[str, Rate]] = [] if cold is None else [("read, cold disk", cold)]
+    rates: list[tuple[str, Rate]] = [] if cold is None else [("read, cold disk", cold)]
     for named, where in ((stages.every_image, ""), (stages.held, ", in memory")):
         plus = (f"{'+ ' if number else ''}{name}{where}" for number, name in enumerate(named))
-        rows += zip(plus, named.values(), strict=True)
-    return [*rows, ("model's step", stages.step)]
+        rates += zip(plus, named.values(), strict=True)
+    rows = [
+        (
+            name,
+            f"{rate.images_per_s:,.0f}",
+            f"{rate.cpu_s_an_image:.6f}",
+            f"{rate.own_ms_an_image:.3f}" if isinstance(rate, StageRate) else "",
+        )
+        for name, rate in [*rates, ("model's step", stages.step)]
+    ]
+    return Table(("stage, with all before it", "images/s", "CPU s/image", "own ms/image"), rows)
+
+
+def list_memory(figures: Figures) -> Table:
+    """What the input holds in memory at most, and all of it together."""
+    rows = [(each.name, format_bytes(each.size_bytes), each.made_of) for each in figures.memory]
+    total = format_bytes(sum(each.size_bytes for each in figures.memory))
+    heads = ("held in memory", "at most", "made of")
+    return Table(heads, [*rows, ("together", total, "")], texts=(2,))
 
 
 def list_notes(figures: Figures) -> list[tuple[str, bool]]:
@@ -72,26 +88,16 @@ def list_other_changes(found: Examination) -> list[str]:
 
 def print_examination(found: Examination, console: Console) -> None:
     """Prints the measured stages, when they would differ, the verdict, and what memory holds."""
-    table = _make_table("images/s", "CPU s/image", "own ms/image")
-    for name, rate in list_stages(found):
-        own = f"{rate.own_ms_an_image:.3f}" if isinstance(rate, StageRate) else ""
-        table.add_row(name, f"{rate.images_per_s:,.0f}", f"{rate.cpu_s_an_image:.6f}", own)
-    console.print(table)
+    print_table(list_stages(found), console)
     for note, is_warning in list_notes(found):
-        console.print(note, style="yellow" if is_warning else "", soft_wrap=True)
+        print_line(note, console, "yellow" if is_warning else "")
     print_rows(list_times(found), console)
-
-    console.print(f"\n[bold]{found.line}[/bold]", soft_wrap=True)
+    console.print()
+    print_line(found.line, console, "bold")
     for change in list_other_changes(found):
-        console.print(change, soft_wrap=True)
-
-    console.print("\n[bold]held in memory[/bold], at most")
-    table = _make_table("MB", "made of")
-    table.columns[2].justify = "left"
-    for stage in found.memory:
-        table.add_row(stage.name, f"{stage.size_bytes / 1e6:,.1f}", stage.made_of)
-    table.add_row("together", f"{sum(stage.size_bytes for stage in found.memory) / 1e6:,.1f}", "")
-    console.print(table)
+        print_line(change, console)
+    console.print()
+    print_table(list_memory(found), console)
 
 
 def word_verdict(figures: Figures, verdict: Verdict, changes: Sequence[Change]) -> str:
@@ -119,12 +125,3 @@ def word_verdict(figures: Figures, verdict: Verdict, changes: Sequence[Change]) 
 
 def _word_gain(gain: float, is_measured: bool = False) -> str:
     return f"about {gain:.1f} times as many images/s ({'measured' if is_measured else 'estimate'})"
-
-
-def _make_table(*columns: str) -> Table:
-    """A table without lines, whose first column has no title."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("", no_wrap=True)
-    for column in columns:
-        table.add_column(column, justify="right")
-    return table

@@ -116,13 +116,19 @@ def draw_histogram(
     ticks = _label(0, "start", least) + _label(_WIDTH / 2, "middle", f"median {middle}")
     ticks += _label(_WIDTH, "end", most)
     described = f"{title}: {least} to {most}, median {middle}"
-    named = _name_axes(_join_unit(axis or title, unit), f"up to {highest:,} {counted} in a step")
+    across = axis or title
+    across = f"{across[:1].lower()}{across[1:]}{', ' if unit else ''}{_UNITS.get(unit, unit)}"
+    named = _name_axes(across, f"up to {highest:,} {counted} in a step")
     return _svg(Markup().join(bars) + ticks + named, described)
 
 
 def draw_channels(channels: Sequence[Channel]) -> Markup:
     """Draws how often each value from 0 to 255 occurs: a line per channel, 4 values per step."""
-    sums = [_sum_steps(channel.counts) for channel in channels]
+    step = 256 // _COUNTED_IN
+    sums = [
+        [sum(channel.counts[start : start + step]) for start in range(0, 256, step)]
+        for channel in channels
+    ]
     highest = max((max(own) for own in sums), default=0) or 1
     lines = [
         _line([count / highest for count in own], f"channel {channel.name}")
@@ -191,11 +197,6 @@ def draw_score(found: Evaluation) -> Markup:
     return box.format(_WIDTH, described) + content + Markup("</svg>")
 
 
-def _sum_steps(counts: Sequence[int]) -> list[int]:
-    step = len(counts) // _COUNTED_IN
-    return [sum(counts[start : start + step]) for start in range(0, len(counts), step)]
-
-
 def _rect(left: float, height: float, step: float, said: str) -> Markup:
     height = max(height, 1)  # A single image among thousands must be visible.
     gap = min(1, step / 8)
@@ -209,10 +210,6 @@ def _name_axes(across: str, upwards: str) -> Markup:
         0, "start", upwards, -6
     )
     return Markup('<g class="axis">{}</g>').format(names)
-
-
-def _join_unit(name: str, unit: str) -> str:
-    return f"{name[:1].lower()}{name[1:]}{', ' if unit else ''}{_UNITS.get(unit, unit)}"
 
 
 def _line(shares: Sequence[float | None], kind: str, left: float = 0) -> Markup:

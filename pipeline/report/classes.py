@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow.compute as pc
 
 from image_pipeline.components.dataset.manifest import Manifest
-from image_pipeline.components.labels.kinds import MASKS, find_kind
 from image_pipeline.report.data_set import DataSet
 from image_pipeline.show.ingest_summary import summarize_manifest
 
@@ -98,35 +97,25 @@ def describe_classes(counts: Mapping[str, Mapping[str, int]]) -> ClassTable:
     )
 
 
-def describe_masks(manifest: Manifest) -> dict[str, ClassTable]:
-    """`mask_classes`, the pixels of each class of masks by split; {} without masks."""
-    if find_kind(manifest.columns) is not MASKS:
-        return {}
-    names = MASKS.class_names(manifest)
-    pixels = {split: listed.mask_pixels or {} for split, listed in manifest.splits.items()}
-    counts = {
-        split: {name: own.get(str(number), 0) for number, name in enumerate(names)}
-        for split, own in pixels.items()
-    }
-    return {"mask_classes": describe_classes(counts)}
-
-
 def describe_shards(manifest: Manifest) -> list[ShardTable]:
     """The shards of each split."""
-    return [
-        ShardTable(
-            name,
-            len(split.shards),
-            *_sum_up([shard.records for shard in split.shards]),
-            *_sum_up([shard.bytes for shard in split.shards]),
+    rows = []
+    for name, split in manifest.splits.items():
+        records = [each.records for each in split.shards]
+        sizes = [each.bytes for each in split.shards]
+        rows.append(
+            ShardTable(
+                split=name,
+                shards=len(split.shards),
+                records=sum(records),
+                least_records=min(records, default=0),
+                most_records=max(records, default=0),
+                bytes=sum(sizes),
+                least_bytes=min(sizes, default=0),
+                most_bytes=max(sizes, default=0),
+            )
         )
-        for name, split in manifest.splits.items()
-    ]
-
-
-def _sum_up(values: list[int]) -> tuple[int, int, int]:
-    """The sum, the least and the most."""
-    return sum(values), min(values, default=0), max(values, default=0)
+    return rows
 
 
 def choose_samples(data: DataSet) -> Samples:

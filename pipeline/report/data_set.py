@@ -120,6 +120,10 @@ class DataSet:
         rows = np.flatnonzero(np.isin(ids, np.array([*wanted], "V16")))
         return {wanted[ids[row].tobytes()]: int(row) for row in rows}
 
+    def split_of(self, row: int) -> str:
+        """The name of a record's split."""
+        return self.splits[self.split[row]]
+
     def name_source(self, row: int) -> str:
         """The path of a record's source below the images folder."""
         return self.table["source"][row].as_py()

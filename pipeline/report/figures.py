@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.extras import need
 from image_pipeline.components.feeding.options import FeedingOptions
@@ -13,7 +12,6 @@ from image_pipeline.report.classes import (
     choose_samples,
     describe_books,
     describe_classes,
-    describe_masks,
     describe_shards,
 )
 from image_pipeline.report.data_set import DataSet
@@ -24,7 +22,7 @@ from image_pipeline.report.evaluation import (
     describe_evaluation,
     find_evaluation,
 )
-from image_pipeline.report.label_tables import describe_boxes, describe_tags, describe_values
+from image_pipeline.report.label_tables import describe_labels
 from image_pipeline.report.notices import list_notices
 from image_pipeline.report.outliers import find_outliers
 from image_pipeline.report.pixels import describe_pixels, measure_images
@@ -36,7 +34,7 @@ from image_pipeline.report.problems import (
     find_look_alikes,
 )
 from image_pipeline.report.shapes import describe_shapes
-from image_pipeline.report.shuffle import ShuffleFigures, describe_shuffle
+from image_pipeline.report.shuffle import describe_shuffle
 from image_pipeline.report.training import describe_versions, read_anomalies
 
 
@@ -62,42 +60,24 @@ def gather_figures(
     config = options if isinstance(options, PipelineConfig) else None
     if isinstance(options, UserError):
         absent["options"] = f"The run's options are not known: {options}"
-    figures = {
-        "folder": source.folder,
-        "kind": "data set" if source.run is None else "run",
-        **_describe_data(source, data),
-        "shuffle": _describe_shuffle(data, config, absent),
-        **_describe_run(source, absent),
-        **describe_evaluation(find_evaluation(source, absent), source, data, absent),
-        "speed": _read_examination(source, absent),
-        "history": _read_past(source, absent),
-        "versions": describe_versions(source, config),
-        "difference": None if other is None else compare(source, config, other),
-        "absent": absent,
-    }
-    if other is None:
-        absent["difference"] = "Nothing to compare with; give --against OTHER to see what changed."
-    return figures | {"notices": list_notices(figures, source.manifest)}
 
-
-def _describe_data(source: Source, data: DataSet) -> dict[str, Any]:
+    # The data set: from its manifest and lists, its index, and the pixels of a sample.
     manifest, data_dir = source.manifest, source.data_dir
     kind = find_kind(manifest.columns)
-    looked_for = manifest.books.near_duplicates is not None
     tried = measure_images(data)
     measured = [each for each in tried if each is not None]
-    alike = (
-        describe_near_duplicates(data_dir, data) if looked_for else find_look_alikes(measured, data)
-    )
-    return {
+    if manifest.books.near_duplicates is not None:
+        alike = describe_near_duplicates(data_dir, data)
+    else:
+        alike = find_look_alikes(measured, data)
+    figures: dict[str, Any] = {
+        "folder": source.folder,
+        "kind": "data set" if source.run is None else "run",
         "understood": list(manifest.options.get("understood", ())),
         **{"label_kind": kind.name, "another": kind.another},
         "books": describe_books(manifest),
         "classes": describe_classes(manifest.books.classes),
-        **describe_masks(manifest),
-        **describe_tags(data),
-        **describe_values(data),
-        **describe_boxes(manifest, data),
+        **describe_labels(manifest, data),
         "shapes": describe_shapes(data),
         "pixels": describe_pixels(data, tried),
         "samples": choose_samples(data),
@@ -108,69 +88,59 @@ def _describe_data(source: Source, data: DataSet) -> dict[str, Any]:
         "leakage": check_leakage(data_dir, manifest, data, alike),
         "shards": describe_shards(manifest),
     }
-
-
-def _describe_shuffle(
-    data: DataSet, config: PipelineConfig | None, absent: dict[str, str]
-) -> ShuffleFigures | None:
     feeding, seed = FeedingOptions(), 0
     if config is not None:
         feeding, seed = config.feeding, config.training.seed
+    figures["shuffle"] = None
     try:
-        described = describe_shuffle(data, feeding, seed)
+        figures["shuffle"] = describe_shuffle(data, feeding, seed)
+        if figures["shuffle"] is None:
+            absent["shuffle"] = "There are fewer than two records to train on."
     except UserError as error:
         absent["shuffle"] = str(error)
-        return None
-    if described is None:
-        absent["shuffle"] = "There are fewer than two records to train on."
-    return described
 
-
-def _describe_run(source: Source, absent: dict[str, str]) -> dict[str, Any]:
+    # The run: what its components wrote, what the doctor found last, the runs before it.
     history, folder = source.read_history(), source.artifact("anomalies")
     if source.summary is None:
         reason = NOT_A_RUN if source.run is None else NOT_ENDED
         absent |= dict.fromkeys(("anomalies", "training"), reason)
     elif history is None:
         absent["training"] = "The run's history.json is missing."
-    return {
+    figures |= {
         "anomalies": read_anomalies(folder) if folder else None,
         "training": history,
         "statistics": (source.summary or {}).get("statistics"),
+        **describe_evaluation(find_evaluation(source, absent), source, data, absent),
+        "speed": None,
+        "history": None,
     }
-
-
-def _read_examination(source: Source, absent: dict[str, str]) -> Any:
-    """What the doctor found last."""
     if source.run is None:
-        absent["speed"] = NOT_A_RUN
-        return None
-    found = None
-    if files.exists(source.run.examination_path):
+        absent |= dict.fromkeys(("speed", "history"), NOT_A_RUN)
+    else:
         from image_pipeline.doctor.verdict import read_examination
 
         try:
-            found = read_examination(source.run.examination_path)
+            figures["speed"] = read_examination(source.run.examination_path)
+            if figures["speed"] is None:
+                absent["speed"] = (
+                    f"Not measured: image-pipeline doctor {source.folder} measures what limits "
+                    "training, and keeps it for this page."
+                )
         except UserError as error:
             absent["speed"] = str(error)
-    else:
-        absent["speed"] = (
-            f"Not measured: image-pipeline doctor {source.folder} measures what limits training, "
-            "and keeps it for this page."
-        )
-    return found
+        try:
+            need("tfx", "The list of a folder's runs")
+            from image_pipeline.show.history import read_past
 
+            figures["history"] = read_past(source.folder)
+        except UserError as error:
+            absent["history"] = str(error)
 
-def _read_past(source: Source, absent: dict[str, str]) -> list[dict[str, Any]] | None:
-    """The runs of the folder, the latest first."""
-    if source.run is None:
-        absent["history"] = NOT_A_RUN
-        return None
-    try:
-        need("tfx", "The list of a folder's runs")
-        from image_pipeline.show.history import read_past
-
-        return read_past(source.folder)
-    except UserError as error:
-        absent["history"] = str(error)
-        return None
+    figures |= {
+        "versions": describe_versions(source, config),
+        "difference": None if other is None else compare(source, config, other),
+        "absent": absent,
+    }
+    if other is None:
+        absent["difference"] = "Nothing to compare with; give --against OTHER to see what changed."
+    return figures | {"notices": list_notices(figures, manifest)}

@@ -1,7 +1,8 @@
-"""What images are said to be, by split, where it is no class: their tags, values or boxes."""
+"""What images are labelled with, by split, where it is no class: masks, tags, values or boxes."""
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index_file import index_name
 from image_pipeline.components.dataset.manifest import Manifest
-from image_pipeline.components.labels.kinds import BOXES
+from image_pipeline.components.labels.kinds import BOXES, MASKS
 from image_pipeline.report.charts import Histogram, make_histogram
 from image_pipeline.report.classes import ClassTable, describe_classes
 from image_pipeline.report.data_set import DataSet
@@ -36,37 +37,6 @@ class TagTable:
     most: int
 
 
-def describe_tags(data: DataSet) -> dict[str, TagTable]:
-    """`tags`; {} where labels are no tags."""
-    tags = data.tags
-    if tags is None:
-        return {}
-    lengths = pc.list_value_length(tags).to_numpy(zero_copy_only=False)
-    without = np.bincount(data.split[lengths == 0], minlength=len(data.splits))
-    return {
-        "tags": TagTable(
-            table=describe_classes(count_names(data, tags)),
-            without=without.tolist(),
-            median=float(np.median(lengths)),
-            most=int(lengths.max()),
-        )
-    }
-
-
-def count_names(data: DataSet, lists: pa.ListArray) -> dict[str, dict[str, int]]:
-    """How often each name occurs in the lists, one a record, of each split."""
-    encoded = lists.flatten().dictionary_encode()
-    names = encoded.dictionary.to_pylist()
-    split = data.split[pc.list_parent_indices(lists).to_numpy()]
-    pairs = split.astype(np.int64) * len(names) + encoded.indices.to_numpy()
-    counts = np.bincount(pairs, minlength=len(data.splits) * len(names))
-    by_split = counts.reshape(len(data.splits), len(names)).tolist()
-    return {
-        name: dict(zip(names, own, strict=True))
-        for name, own in zip(data.splits, by_split, strict=True)
-    }
-
-
 @dataclasses.dataclass(frozen=True)
 class ValueRow:
     """The values of a split: how many, their mean, and their quartiles from least to greatest."""
@@ -83,19 +53,6 @@ class ValueTable:
 
     splits: list[ValueRow]
     histogram: Histogram | None
-
-
-def describe_values(data: DataSet) -> dict[str, ValueTable]:
-    """`values`; {} where labels are none."""
-    values = data.values
-    if values is None:
-        return {}
-    rows = [
-        ValueRow(name, len(own), float(own.mean()), np.percentile(own, QUARTILES).tolist())
-        for number, name in enumerate(data.splits)
-        for own in [values[data.split == number]]
-    ]
-    return {"values": ValueTable(rows, make_histogram(values))}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,16 +87,54 @@ class BoxTable:
     splits: list[BoxesOfSplit]
 
 
-def describe_boxes(manifest: Manifest, data: DataSet) -> dict[str, BoxTable]:
-    """`boxes`; {} without boxes."""
-    if data.kind is not BOXES:
+def describe_labels(manifest: Manifest, data: DataSet) -> dict[str, Any]:
+    """The table of a data set's kind of label by its name on the page; {} where it has classes.
+
+    `mask_classes`, a `ClassTable` of the pixels of each class; `tags`, `values` or `boxes`.
+    """
+    if data.kind is MASKS:
+        names = MASKS.class_names(manifest)
+        pixels = {split: listed.mask_pixels or {} for split, listed in manifest.splits.items()}
+        counts = {
+            split: {name: own.get(str(number), 0) for number, name in enumerate(names)}
+            for split, own in pixels.items()
+        }
+        return {"mask_classes": describe_classes(counts)}
+    if data.kind is BOXES:
+        counts = {name: split.box_counts or {} for name, split in manifest.splits.items()}
+        splits = [_describe_boxes(data, number) for number in range(len(data.splits))]
+        return {"boxes": BoxTable(describe_classes(counts), splits)}
+    if (tags := data.tags) is not None:
+        return {"tags": _describe_tags(data, tags)}
+    if (values := data.values) is None:
         return {}
-    counts = {name: split.box_counts or {} for name, split in manifest.splits.items()}
-    rows = [_describe_split(data, number) for number in range(len(data.splits))]
-    return {"boxes": BoxTable(describe_classes(counts), rows)}
+    of_split = [values[data.split == number] for number in range(len(data.splits))]
+    rows = [
+        ValueRow(name, len(own), float(own.mean()), np.percentile(own, QUARTILES).tolist())
+        for name, own in zip(data.splits, of_split, strict=True)
+    ]
+    return {"values": ValueTable(rows, make_histogram(values))}
 
 
-def _describe_split(data: DataSet, number: int) -> BoxesOfSplit:
+def _describe_tags(data: DataSet, tags: pa.ListArray) -> TagTable:
+    encoded = tags.flatten().dictionary_encode()
+    names, splits = encoded.dictionary.to_pylist(), len(data.splits)
+    split = data.split[pc.list_parent_indices(tags).to_numpy()].astype(np.int64)
+    pairs = split * len(names) + encoded.indices.to_numpy()
+    counts = np.bincount(pairs, minlength=splits * len(names)).reshape(splits, len(names))
+    by_split = zip(data.splits, counts.tolist(), strict=True)
+    lengths = pc.list_value_length(tags).to_numpy(zero_copy_only=False)
+    return TagTable(
+        table=describe_classes(
+            {name: dict(zip(names, own, strict=True)) for name, own in by_split}
+        ),
+        without=np.bincount(data.split[lengths == 0], minlength=splits).tolist(),
+        median=float(np.median(lengths)),
+        most=int(lengths.max()),
+    )
+
+
+def _describe_boxes(data: DataSet, number: int) -> BoxesOfSplit:
     table = data.table.filter(pa.array(data.split == number))
     areas = table[index_name(record.BOX_AREA)]
     lengths = pc.list_value_length(areas).to_numpy()

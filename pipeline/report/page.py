@@ -17,8 +17,7 @@ from image_pipeline.report import charts
 from image_pipeline.report.data_set import open_data_set
 from image_pipeline.report.figures import gather_figures
 from image_pipeline.report.notices import name_labels
-from image_pipeline.report.pictures import Pictures
-from image_pipeline.report.thumbnails import Thumbnails
+from image_pipeline.report.pictures import Pictures, draw_views
 from image_pipeline.run_config import find_options
 from image_pipeline.show.html import fill_template, write_output
 
@@ -90,15 +89,12 @@ def make_report(folder: str, against: str | None = None) -> tuple[dict[str, Any]
     if figures["speed"] is not None:
         from image_pipeline.doctor import show as doctor
 
-        values["stages"] = doctor.list_stages(figures["speed"])
-        values["times"] = doctor.list_times(figures["speed"])
-        values["notes"] = doctor.list_notes(figures["speed"])
-        values["changes"] = doctor.list_other_changes(figures["speed"])
+        values["doctor"] = doctor
     if figures["history"] is not None:
         from image_pipeline.show.history import say_model, say_step
 
         values |= {"say_model": say_model, "say_step": say_step}
-    pictures = Pictures(data, Thumbnails(data, source.data_dir))
+    pictures = Pictures(data, source.data_dir)
     title = f"Report of the {figures['kind']} {folder}"
     return figures, render_page(title, GROUPS, values, pictures, figures["label_kind"])
 
@@ -162,7 +158,6 @@ def _draw_views(
         if isinstance(config, UserError):
             raise config
         from image_pipeline.preview.samples import read_views
-        from image_pipeline.report.views import draw_views
 
         shards = [list_split(source.data_dir, "train")]
         options, seed = (config.view, config.feeding), config.training.seed

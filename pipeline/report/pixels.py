@@ -86,24 +86,50 @@ def measure_images(data: DataSet, most: int = MOST_IMAGES) -> list[ImageFigures 
     Returns:
       The figures of each, None for one that cannot be decoded.
     """
+
+    def measure(row: int) -> ImageFigures | None:
+        try:
+            return measure_image(row, data.read_pixels(row))
+        except ValueError:
+            return None  # Counted as undecodable.
+
     rows = data.choose_rows(most).tolist()
-    return list(map_in_order(lambda row: _try_measure(data, row), rows, data.threads, batch=8))
+    return list(map_in_order(measure, rows, data.threads, batch=8))
 
 
 def describe_pixels(data: DataSet, measured: Sequence[ImageFigures | None]) -> PixelFigures:
     """Sums up what `measure_images` found."""
     found = [figures for figures in measured if figures is not None]
+    zero = np.zeros((data.channels, 256), np.int64)
+    channels = []
+    for name, counts in zip(
+        _CHANNELS[data.channels], sum((each.histogram for each in found), zero), strict=True
+    ):
+        total, values = max(int(counts.sum()), 1), np.arange(256)
+        mean = float((counts * values).sum() / total)
+        variance = float((counts * (values - mean) ** 2).sum() / total)
+        channels.append(Channel(name, mean, variance**0.5, counts.tolist()))
     brightness = np.array([each.brightness for each in found])
     sharpness = np.array([each.sharpness for each in found])
+    ordered = {
+        "darkest": (brightness, np.argsort(brightness, kind="stable")),
+        "brightest": (brightness, np.argsort(-brightness, kind="stable")),
+        "blurriest": (sharpness, np.argsort(sharpness, kind="stable")),
+        "sharpest": (sharpness, np.argsort(-sharpness, kind="stable")),
+    }
+    count = min(_EXTREMES, len(found) // 2)
     return PixelFigures(
         images=len(found),
         records=len(data.index),
         undecodable=len(measured) - len(found),
-        channels=_describe_channels(found, data.channels),
+        channels=channels,
         brightness=make_histogram(brightness),
         # Images of one colour have a sharpness of 0, which has no logarithm.
         sharpness=make_histogram(np.maximum(sharpness, _LEAST_SHARPNESS), logarithmic=True),
-        extremes=_find_extremes(found, brightness, sharpness),
+        extremes={
+            name: [Extreme(found[i].row, float(values[i])) for i in order[:count].tolist()]
+            for name, (values, order) in ordered.items()
+        },
         is_scaled=data.is_scaled,
     )
 
@@ -122,6 +148,8 @@ def measure_image(row: int, pixels: np.ndarray) -> ImageFigures:
     luma = counted[..., 0] if counted.shape[2] == 1 else cv2.cvtColor(counted, cv2.COLOR_RGB2GRAY)
     small = shrink(pixels, _SHARPNESS_SIDE_PX)
     gray = small[..., 0] if small.shape[2] == 1 else cv2.cvtColor(small, cv2.COLOR_RGB2GRAY)
+    side = (_TINY_SIDE_PX, _TINY_SIDE_PX)
+    tiny = cv2.resize(small, side, interpolation=cv2.INTER_AREA).reshape(*side, -1)
     return ImageFigures(
         row=row,
         histogram=np.stack(
@@ -129,7 +157,7 @@ def measure_image(row: int, pixels: np.ndarray) -> ImageFigures:
         ),
         brightness=float(luma.mean()),
         sharpness=float(cv2.Laplacian(gray, cv2.CV_64F).var()),
-        tiny=_make_tiny(small),
+        tiny=np.broadcast_to(tiny, (*side, 3)),
         perceptual_hash=hash_gray(gray),
     )
 
@@ -156,44 +184,3 @@ def shrink(pixels: np.ndarray, side_px: int) -> np.ndarray:
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
     resized = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
     return resized.reshape(*resized.shape[:2], pixels.shape[2])
-
-
-def _make_tiny(pixels: np.ndarray) -> np.ndarray:
-    side = (_TINY_SIDE_PX, _TINY_SIDE_PX)
-    resized = cv2.resize(pixels, side, interpolation=cv2.INTER_AREA).reshape(*side, -1)
-    return np.broadcast_to(resized, (*side, 3))
-
-
-def _try_measure(data: DataSet, row: int) -> ImageFigures | None:
-    try:
-        return measure_image(row, data.read_pixels(row))
-    except ValueError:
-        return None  # Counted as undecodable.
-
-
-def _describe_channels(found: list[ImageFigures], channels: int) -> list[Channel]:
-    counts = sum((each.histogram for each in found), np.zeros((channels, 256), np.int64))
-    values = np.arange(256)
-    described = []
-    for name, own in zip(_CHANNELS[channels], counts, strict=True):
-        total = max(int(own.sum()), 1)
-        mean = float((own * values).sum() / total)
-        variance = float((own * (values - mean) ** 2).sum() / total)
-        described.append(Channel(name, mean, variance**0.5, own.tolist()))
-    return described
-
-
-def _find_extremes(
-    found: list[ImageFigures], brightness: np.ndarray, sharpness: np.ndarray
-) -> dict[str, list[Extreme]]:
-    count = min(_EXTREMES, len(found) // 2)
-    ordered = {
-        "darkest": (brightness, np.argsort(brightness, kind="stable")),
-        "brightest": (brightness, np.argsort(-brightness, kind="stable")),
-        "blurriest": (sharpness, np.argsort(sharpness, kind="stable")),
-        "sharpest": (sharpness, np.argsort(-sharpness, kind="stable")),
-    }
-    return {
-        name: [Extreme(found[i].row, float(values[i])) for i in order[:count].tolist()]
-        for name, (values, order) in ordered.items()
-    }

@@ -23,22 +23,12 @@ _MOST_BITS = 4
 
 
 @dataclasses.dataclass(frozen=True)
-class RejectedFile:
-    """A file in quarantine."""
-
-    path: str
-    message: str
-    bytes: int
-    sha256: str | None
-
-
-@dataclasses.dataclass(frozen=True)
 class Reason:
     """Why so many files were rejected, and the first of them."""
 
     name: str
     count: int
-    files: list[RejectedFile]
+    files: list[Quarantined]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,11 +132,10 @@ def describe_quarantine(data_dir: str, reasons: dict[str, int]) -> Quarantine:
       data_dir: the data set's folder.
       reasons: how many files were rejected for each reason, as the manifest says.
     """
-    files: dict[str, list[RejectedFile]] = collections.defaultdict(list)
+    files: dict[str, list[Quarantined]] = collections.defaultdict(list)
     for line in read_list(data_dir, Quarantined):
         if len(files[line.reason]) < _MOST_A_REASON:
-            file = RejectedFile(decode_name(line.path), line.message, line.bytes, line.sha256)
-            files[line.reason].append(file)
+            files[line.reason].append(dataclasses.replace(line, path=decode_name(line.path)))
     rows = [Reason(name, count, files[name]) for name, count in reasons.items()]
     return Quarantine(sum(reasons.values()), rows)
 
@@ -174,7 +163,17 @@ def describe_near_duplicates(data_dir: str, data: DataSet) -> NearDuplicates:
     lines = sorted(read_list(data_dir, LookAlikes), key=lambda line: -line.size)
     shown = lines[:_MOST_GROUPS]
     rows = data.find_rows(path for line in shown for path in line.paths[:_MOST_MEMBERS])
-    largest = [Alike(line.size, _describe_members(line, rows)) for line in shown]
+    largest = [
+        Alike(
+            line.size,
+            [
+                Member(name, label, split, rows.get(name))
+                for path, label, split in zip(line.paths, line.labels, line.splits, strict=True)
+                for name in [decode_name(path)]
+            ][:_MOST_MEMBERS],
+        )
+        for line in shown
+    ]
     straddling = sum(len(set(line.splits)) > 1 for line in lines)
     return NearDuplicates(len(lines), sum(line.size for line in lines), largest, straddling)
 
@@ -188,7 +187,13 @@ def find_look_alikes(measured: Sequence[ImageFigures], data: DataSet) -> NearDup
     several = np.flatnonzero(sizes > 1)
     shown = several[np.argsort(-sizes[several], kind="stable")][:_MOST_GROUPS]
     largest = [
-        Alike(len(members), [_describe(row, data) for row in members[:_MOST_MEMBERS]])
+        Alike(
+            len(members),
+            [
+                Member(data.name_source(row), data.say_label(row), data.split_of(row), row)
+                for row in members[:_MOST_MEMBERS]
+            ],
+        )
         for number in shown.tolist()
         for members in [rows[clusters == number].tolist()]
     ]
@@ -208,22 +213,8 @@ def _describe_group(original: str, copies: list[Duplicate], rows: dict[str, int]
     )
 
 
-def _describe_members(line: LookAlikes, rows: dict[str, int]) -> list[Member]:
-    members = list(zip(line.paths, line.labels, line.splits, strict=True))
-    return [
-        Member(name, label, split, rows.get(name))
-        for path, label, split in members[:_MOST_MEMBERS]
-        for name in [decode_name(path)]
-    ]
-
-
 def _is_conflict(line: Duplicate) -> bool:
     return line.label != line.original_label
-
-
-def _describe(row: int, data: DataSet) -> Member:
-    split = data.splits[data.split[row]]
-    return Member(data.name_source(row), data.say_label(row), split, row)
 
 
 def check_leakage(
@@ -237,50 +228,33 @@ def check_leakage(
       data: the data set.
       alike: the images that look alike, by ingest's search or among those that were measured.
     """
-    return [
-        Check(
-            "identical files",
-            _count_split_copies(data_dir, data),
-            "files with the same bytes that are stored in two splits",
-        ),
-        _check_near_duplicates(alike),
-        _check_groups(manifest, data),
-        Check(
-            "units that paths separate",
-            manifest.books.straddling,
-            "images that belong together, but for which split_pattern names different splits",
-        ),
-    ]
-
-
-def _count_split_copies(data_dir: str, data: DataSet) -> int:
-    """Counts stored copies whose split is not their original's."""
+    # Stored copies whose split is not their original's.
     written = [line for line in read_list(data_dir, Duplicate) if line.written]
     rows = data.find_rows(path for line in written for path in (line.path, line.original))
     split = {path: int(data.split[row]) for path, row in rows.items()}
     pairs = ((decode_name(line.path), decode_name(line.original)) for line in written)
-    return sum(split[path] != split[original] for path, original in pairs)
-
-
-def _check_near_duplicates(alike: NearDuplicates) -> Check:
-    note = "groups of images that look alike, in two splits"
+    copies = sum(split[path] != split[original] for path, original in pairs)
+    looked = "groups of images that look alike, in two splits"
     if alike.compared is not None:
-        note += (
+        looked += (
             f", among {format_count(alike.compared, 'image')}; ingest with --set "
             "ingest.near_duplicates=4 to keep them in one"
         )
-    return Check("look-alikes", alike.straddling, note)
-
-
-def _check_groups(manifest: Manifest, data: DataSet) -> Check:
-    name = "groups"
-    if manifest.options.get("group_pattern") is None:
-        note = "no groups are named; ingest.group_pattern keeps a patient or a scene in one split"
-        return Check(name, None, note)
-    groups = data.table["group"].combine_chunks().dictionary_encode()
-    is_named = pc.not_equal(pc.fill_null(data.table["group"], ""), "").to_numpy()
-    codes = pc.fill_null(groups.indices, 0).to_numpy()[is_named]
-    pairs = np.unique(codes.astype(np.int64) * len(data.splits) + data.split[is_named])
-    counts = np.unique(pairs // len(data.splits), return_counts=True)[1]
-    note = "groups by group_pattern with records in two splits"
-    return Check(name, int((counts > 1).sum()), note)
+    parted = None
+    named = "no groups are named; ingest.group_pattern keeps a patient or a scene in one split"
+    if manifest.options.get("group_pattern") is not None:
+        named = "groups by group_pattern with records in two splits"
+        groups = data.table["group"].combine_chunks().dictionary_encode()
+        is_named = pc.not_equal(pc.fill_null(data.table["group"], ""), "").to_numpy()
+        codes = pc.fill_null(groups.indices, 0).to_numpy()[is_named]
+        of_split = np.unique(codes.astype(np.int64) * len(data.splits) + data.split[is_named])
+        counts = np.unique(of_split // len(data.splits), return_counts=True)[1]
+        parted = int((counts > 1).sum())
+    same = "files with the same bytes that are stored in two splits"
+    paths = "images that belong together, but for which split_pattern names different splits"
+    return [
+        Check("identical files", copies, same),
+        Check("look-alikes", alike.straddling, looked),
+        Check("groups", parted, named),
+        Check("units that paths separate", manifest.books.straddling, paths),
+    ]

@@ -53,37 +53,33 @@ class Shapes:
 
 def describe_shapes(data: DataSet) -> Shapes:
     """Counts the sizes and kinds of all records."""
-    height, width = _upright_size(data.table)
-    return Shapes(
-        shorter_side=make_histogram(np.minimum(height, width)),
-        aspect=make_histogram(width / height),
-        source_bytes=make_histogram(data.table["source_bytes"].to_numpy(), logarithmic=True),
-        sizes=_count_sizes(width, height),
-        formats=_count(data.table["source_format"]),
-        stored_formats=_count(data.table["format"]),
-        orientations=[
-            (_ORIENTATIONS.get(code, str(code)), records)
-            for code, records in _count(data.table["orientation"])
-        ],
-        channels=_count_channels(data),
-        notes=_count(_name_notes(data.table["notes"]))[:_MOST_NOTES],
-    )
-
-
-def _upright_size(table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """Height and width of the upright image: int64 [records] each."""
+    table = data.table
     height = table["source_height"].to_numpy().astype(np.int64)
     width = table["source_width"].to_numpy().astype(np.int64)
     sideways = table["orientation"].to_numpy() >= _FIRST_SIDEWAYS
-    return np.where(sideways, width, height), np.where(sideways, height, width)
-
-
-def _count_sizes(width: np.ndarray, height: np.ndarray) -> list[tuple[str, int]]:
-    """The most frequent sizes."""
+    height, width = np.where(sideways, width, height), np.where(sideways, height, width)
     packed, counts = np.unique(width << 32 | height, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:_MOST_SIZES]
-    names = (f"{size >> 32} × {size & 0xFFFFFFFF}" for size in packed[order].tolist())
-    return list(zip(names, counts[order].tolist(), strict=True))
+    sizes = [f"{size >> 32} × {size & 0xFFFFFFFF}" for size in packed[order].tolist()]
+    # Of the notes, those that tell of something unusual, without their numbers.
+    notes = pc.list_element(pc.split_pattern(pc.list_flatten(table["notes"]), ":"), 0)
+    unusual = notes.filter(pc.invert(pc.is_in(notes, pa.array(_CHANNEL_NOTES))))
+    channels = zip(data.index.channels.tolist(), table["notes"].to_pylist(), strict=True)
+    kinds = collections.Counter(_say_channels(stored, set(own)) for stored, own in channels)
+    return Shapes(
+        shorter_side=make_histogram(np.minimum(height, width)),
+        aspect=make_histogram(width / height),
+        source_bytes=make_histogram(table["source_bytes"].to_numpy(), logarithmic=True),
+        sizes=list(zip(sizes, counts[order].tolist(), strict=True)),
+        formats=_count(table["source_format"]),
+        stored_formats=_count(table["format"]),
+        orientations=[
+            (_ORIENTATIONS.get(code, str(code)), records)
+            for code, records in _count(table["orientation"])
+        ],
+        channels=sorted(kinds.items(), key=lambda row: (-row[1], row[0])),
+        notes=_count(unusual)[:_MOST_NOTES],
+    )
 
 
 def _count(values: pa.ChunkedArray | pa.Array) -> list[tuple[Any, int]]:
@@ -92,23 +88,8 @@ def _count(values: pa.ChunkedArray | pa.Array) -> list[tuple[Any, int]]:
     return sorted(rows, key=lambda row: (-row[1], row[0]))
 
 
-def _name_notes(notes: pa.ChunkedArray) -> pa.Array:
-    """The notes of all records that tell of something unusual, without their numbers."""
-    names = pc.list_element(pc.split_pattern(pc.list_flatten(notes), ":"), 0)
-    return names.filter(pc.invert(pc.is_in(names, pa.array(_CHANNEL_NOTES))))
-
-
-def _count_channels(data: DataSet) -> Counts:
-    """The channels of the sources: those that were stored, and those that ingest has merged."""
-    notes = data.table["notes"].to_pylist()
-    kinds = collections.Counter(
-        _say_channels(channels, set(own))
-        for channels, own in zip(data.index.channels.tolist(), notes, strict=True)
-    )
-    return sorted(kinds.items(), key=lambda row: (-row[1], row[0]))
-
-
 def _say_channels(stored: int, notes: set[str]) -> str:
+    """The channels of a source: those that were stored, or those that ingest has merged."""
     if "cmyk" in notes:
         return "4, print colours (CMYK)"
     channels = 1 if "gray" in notes else 3 if "color" in notes else stored

@@ -7,9 +7,8 @@ import numpy as np
 from image_pipeline.components.dataset.index import read_index
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.selection import make_order, select
-from image_pipeline.components.order.draws import Order
 from image_pipeline.components.order.order import ShuffledOrder
-from image_pipeline.components.order.quality import ShuffleQuality, ideal_quality, measure_quality
+from image_pipeline.components.order.quality import ideal_quality, measure_quality
 from image_pipeline.report.data_set import DataSet
 
 _TRAIN = "train"
@@ -74,39 +73,17 @@ def describe_shuffle(data: DataSet, feeding: FeedingOptions, seed: int) -> Shuff
     size = min(feeding.batch_size, order.length, len(rows))
     if size < 2:
         return None
-    stored = _measure_stored(data, rows, size)
-    epoch = _measure_epoch(order, index.label, size)
+    # Each row's place in the sorted listing of sources.
+    listing = np.argsort(data.table["source"].take(rows).to_numpy(), kind="stable")
+    rank = np.empty(len(rows), np.int64)
+    rank[listing] = np.arange(len(rows))
+    stored = measure_quality(rank, np.sort(rank), data.index.label[rows][listing], size)
+    drawn, following = (order.draw(epoch, np.arange(order.length)).rows for epoch in (0, 1))
+    epoch = measure_quality(drawn, following, index.label, size)
     ideal = None
     if isinstance(order, ShuffledOrder):
         ideal = ideal_quality(index.label[select(index, feeding, True)], size)
-    return ShuffleFigures(size, _tabulate(stored, epoch, ideal))
-
-
-def _measure_stored(data: DataSet, rows: np.ndarray, batch_size: int) -> ShuffleQuality:
-    """Measures some rows in the stored order, compared with the listing of their sources."""
-    rank, labels = _rank_by_source(data, rows)
-    return measure_quality(rank, np.sort(rank), labels, batch_size)
-
-
-def _rank_by_source(data: DataSet, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each row's place in the sorted listing of sources, and the labels in that listing's order."""
-    source = data.table["source"].take(rows)
-    listing = np.argsort(source.to_numpy(), kind="stable")
-    rank = np.empty(len(rows), np.int64)
-    rank[listing] = np.arange(len(rows))
-    return rank, data.index.label[rows][listing]
-
-
-def _measure_epoch(order: Order, labels: np.ndarray, batch_size: int) -> ShuffleQuality:
-    """Measures the first epoch, compared with the next one."""
-    drawn, following = (order.draw(epoch, np.arange(order.length)).rows for epoch in (0, 1))
-    return measure_quality(drawn, following, labels, batch_size)
-
-
-def _tabulate(
-    stored: ShuffleQuality, epoch: ShuffleQuality, ideal: ShuffleQuality | None
-) -> list[ShuffleRow]:
-    return [
+    figures = [
         ShuffleRow(
             name,
             getattr(stored, name),
@@ -116,3 +93,4 @@ def _tabulate(
         )
         for name, meaning in _MEANINGS.items()
     ]
+    return ShuffleFigures(size, figures)

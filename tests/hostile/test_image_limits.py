@@ -18,7 +18,7 @@ from image_pipeline.components.inference.named_images import read_images
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.served.decode import trace_decoder
 from image_pipeline.components.views.fast_decode import decode_image
-from image_pipeline.report.thumbnails import decode_what_can_be
+from image_pipeline.report.pictures import decode_what_can_be
 
 pytestmark = pytest.mark.unit
 

@@ -39,7 +39,7 @@ def test_the_table_has_each_figure_once():
     memory = [Stage("index", 54_000_000, "54 bytes a record"), Stage("views", 1_500_000, "a view")]
     figures = make_figures(cold=cold, memory=memory, others_share=0.3)
     assert show(figures, CHANGES) == [
-        "images/s CPU s/image own ms/image",
+        "stage, with all before it images/s CPU s/image own ms/image",
         "read, cold disk 50 0.001000",
         "read 1,000 0.000200 1.000",
         "+ decode 167 0.010000 5.000",
@@ -57,11 +57,10 @@ def test_the_table_has_each_figure_once():
         "times as many images/s (estimate).",
         "Or do that: about 1.2 times as many images/s (estimate).",
         "",
-        "held in memory, at most",
-        "MB made of",
-        "index 54.0 54 bytes a record",
-        "views 1.5 a view",
-        "together 55.5",
+        "held in memory at most made of",
+        "index 54.0 MB 54 bytes a record",
+        "views 1.5 MB a view",
+        "together 55.5 MB",
     ]
 
 

@@ -10,10 +10,9 @@ from markupsafe import escape
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.report.classes import choose_samples
 from image_pipeline.report.data_set import open_data_set
-from image_pipeline.report.label_tables import describe_boxes, describe_tags, describe_values
+from image_pipeline.report.label_tables import describe_labels
 from image_pipeline.report.page import make_report
 from image_pipeline.report.pictures import Pictures
-from image_pipeline.report.thumbnails import Thumbnails
 from image_pipeline.show.ingest_summary import ingest_rows, summarize_data_set
 from tests.drawings import draw, encode_png
 from tests.ingest_runs import ingest
@@ -70,7 +69,7 @@ def _page(folder, kind):
 
 
 def test_tags_are_counted_by_split(folder):
-    (tags,) = describe_tags(_open(folder, "tags")[1]).values()
+    (tags,) = describe_labels(*_open(folder, "tags")).values()
     assert tags.table.splits == ["train", "eval"]
     assert {row.name: row.counts for row in tags.table.rows} == {
         tag: [sum(tag in tags_of(n) for n in range(COUNT) if (n % 3 == 1) is held)
@@ -79,7 +78,6 @@ def test_tags_are_counted_by_split(folder):
     }  # fmt: skip
     assert tags.without == [sum(not tags_of(n) for n in range(COUNT) if n % 3 != 1), 4]
     assert (tags.median, tags.most) == (1, 3)
-    assert describe_tags(_open(folder, "boxes")[1]) == {}
 
 
 def test_the_page_of_tags_lists_them_under_thumbnails(folder):
@@ -93,8 +91,8 @@ def test_the_page_of_tags_lists_them_under_thumbnails(folder):
 
 
 def test_values_are_counted_by_split(folder):
-    _, data = _open(folder, "values")
-    (values,) = describe_values(data).values()
+    manifest, data = _open(folder, "values")
+    (values,) = describe_labels(manifest, data).values()
     own = [np.array([n / 4 + 0.5 for n in range(COUNT) if (n % 3 == 1) is held])
            for held in (False, True)]  # fmt: skip
     for row, expected in zip(values.splits, own, strict=True):
@@ -121,14 +119,14 @@ def test_pictures_are_filtered_by_each_tag_and_each_class_of_boxes(folder):
     }
     for kind, names in expected.items():
         data = _open(folder, kind)[1]
-        pictures = Pictures(data, Thumbnails(data, str(folder / kind)))
+        pictures = Pictures(data, str(folder / kind))
         for row in range(COUNT):
             shown = pictures.of_row(row)
             assert json.loads(shown.names_json) == names[int(shown.path[:2])]
 
 
 def test_boxes_are_counted_by_class_size_and_image(folder):
-    (boxes,) = describe_boxes(*_open(folder, "boxes")).values()
+    (boxes,) = describe_labels(*_open(folder, "boxes")).values()
     of_split = [[boxes_of(n) for n in range(COUNT) if (n % 3 == 1) is held] for held in (False, 1)]
     of_split[1] = [boxes_of(n) for n in range(COUNT) if n % 3 == 1]
     for number, (row, images) in enumerate(zip(boxes.splits, of_split, strict=True)):
@@ -152,12 +150,12 @@ def test_the_page_of_boxes_names_and_draws_them(folder):
     assert [row.name for row in figures["samples"].rows] == ["", "ant", "cat"]
     _, data = _open(folder, "boxes")
     bare = [row for row in range(COUNT) if not data.say_label(row)]
-    thumbnails = Thumbnails(data, str(folder / "boxes"))
+    pictures = Pictures(data, str(folder / "boxes"))
     plain = _open(folder, "tags")[1]
     rows = plain.find_rows(data.name_source(row) for row in range(COUNT))
-    shown = Thumbnails(plain, str(folder / "tags"))
+    shown = Pictures(plain, str(folder / "tags"))
     for row in range(COUNT):
-        same = thumbnails.of_row(row) == shown.of_row(rows[data.name_source(row)])
+        same = pictures.draw_row(row) == shown.draw_row(rows[data.name_source(row)])
         assert same is (row in bare)
 
 

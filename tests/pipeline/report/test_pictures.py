@@ -1,15 +1,21 @@
-import pytest
+import base64
+import io
 
-from image_pipeline.report.pictures import Pictures
-from image_pipeline.report.problems import RejectedFile
-from image_pipeline.report.thumbnails import Thumbnails
+import numpy as np
+import pytest
+from PIL import Image, ImageFile
+
+from image_pipeline.components.dataset.lists import Quarantined
+from image_pipeline.report.pictures import Pictures, decode_what_can_be, make_thumbnail
+from image_pipeline.report.pixels import shrink
+from tests.drawings import draw, encode_png
 
 pytestmark = pytest.mark.beam
 
 
 @pytest.fixture(scope="module")
 def pictures(data, data_dir):
-    return Pictures(data, Thumbnails(data, str(data_dir)))
+    return Pictures(data, str(data_dir))
 
 
 def test_a_record_is_shown_with_all_that_is_known_of_it(pictures, data):
@@ -17,13 +23,13 @@ def test_a_record_is_shown_with_all_that_is_known_of_it(pictures, data):
     shown = pictures.of_row(row, prediction="cat (75.0 %)", note="any")
     assert (shown.path, shown.label, shown.prediction) == ("dog/side.jpg", "dog", "cat (75.0 %)")
     assert shown.split == data.splits[data.split[row]] and shown.note == "any"
-    assert shown.uri == Thumbnails(data, "").of_row(row) and shown.reason == ""
+    assert shown.uri == Pictures(data, "").draw_row(row) and shown.reason == ""
 
 
 def test_files_that_became_no_record_are_shown_as_far_as_they_can_be(pictures):
     copy = pictures.of_copy("cat/copy.png", None, None, "another label")
     assert (copy.uri, copy.label, copy.split, copy.note) == (None, "", "", "another label")
-    rejected = pictures.of_rejected(RejectedFile("a.png", "is text", 4, None), "not_an_image")
+    rejected = pictures.of_rejected(Quarantined("a.png", "not_an_image", "is text", 4, None))
     assert (rejected.uri, rejected.reason, rejected.note) == (None, "not_an_image", "is text")
 
 
@@ -34,3 +40,59 @@ def test_what_is_stored_of_files_with_the_same_bytes_is_of_its_split(pictures, d
     other = pictures.of_copy("dog/copy.png", "dog", row, "another label")
     assert stored.split == data.splits[data.split[row]] and copy.split == other.split == ""
     assert [each.names_json for each in (stored, copy, other)] == ['["cat"]', '["cat"]', '["dog"]']
+
+
+def read_uri(uri):
+    kind, _, text = uri.removeprefix("data:image/").partition(";base64,")
+    return kind, Image.open(io.BytesIO(base64.b64decode(text)))
+
+
+def test_small_images_are_kept_pixel_by_pixel_and_large_ones_shrunk():
+    kind, image = read_uri(make_thumbnail(draw(1)))
+    assert kind == "png"
+    np.testing.assert_array_equal(np.asarray(image), draw(1))
+    kind, image = read_uri(make_thumbnail(draw(1, 320, 640)))
+    assert (kind, image.size) == ("webp", (320, 160))
+    kind, image = read_uri(make_thumbnail(draw(1, 320, 640)[..., :1]))
+    gray = np.asarray(image).astype(int)
+    assert image.size == (320, 160) and np.abs(gray - gray[..., :1]).max() <= 1
+
+
+def test_shrinking_averages_and_never_enlarges():
+    pixels = np.repeat(np.array([[[0], [100]]], np.uint8), 2, axis=0)
+    np.testing.assert_array_equal(shrink(pixels, 1), [[[50]]])
+    assert shrink(pixels, 8) is pixels
+    assert shrink(np.zeros((1, 500, 3), np.uint8), 10).shape == (1, 10, 3)
+
+
+def test_what_can_be_decoded_of_a_damaged_file_is():
+    file = io.BytesIO()
+    Image.fromarray(draw(1, 64, 64)).save(file, "JPEG")
+    assert decode_what_can_be(file.getvalue()[:-500]).shape == (64, 64, 3)
+    assert not ImageFile.LOAD_TRUNCATED_IMAGES
+    assert decode_what_can_be(b"text") is None
+    huge = encode_png(np.zeros((1, 1, 3), np.uint8)).replace(
+        b"\0\0\0\x01\0\0\0\x01", b"\0\1\0\0\0\1\0\0"
+    )
+    assert decode_what_can_be(huge) is None
+
+
+def test_thumbnails_of_rows_and_of_the_quarantine(pictures, data, data_dir):
+    row = data.find_rows(["cat/000.png"])["cat/000.png"]
+    _, image = read_uri(pictures.draw_row(row))
+    np.testing.assert_array_equal(np.asarray(image), draw(0))
+    assert pictures.draw_row(row) is pictures.draw_row(row)
+    kept = [path.name for path in (data_dir / "quarantine").iterdir()]
+    made = [pictures.draw_quarantined(name) for name in kept]
+    assert sorted(uri is None for uri in made) == [False, True]  # the cut JPEG, and the text
+    assert pictures.draw_quarantined(None) is None
+    assert pictures.draw_quarantined("0" * 64) is None
+
+
+def test_no_copy_of_the_quarantine_leads_out_of_the_data_set(data, data_dir, tmp_path):
+    (tmp_path / "data" / "quarantine").mkdir(parents=True)
+    Image.fromarray(draw(1)).save(tmp_path / "private.png")
+    (tmp_path / "data" / "quarantine" / ("0" * 64)).symlink_to(tmp_path / "private.png")
+    pictures = Pictures(data, str(tmp_path / "data"))
+    assert pictures.draw_quarantined("0" * 64) is None
+    assert pictures.draw_quarantined("../../private.png") is None

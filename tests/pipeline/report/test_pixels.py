@@ -5,8 +5,8 @@ import pytest
 
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.ingest.groups import hash_gray
+from image_pipeline.report.pictures import Pictures
 from image_pipeline.report.pixels import describe_pixels, measure_image, measure_images, stack_tiny
-from image_pipeline.report.thumbnails import Thumbnails
 
 pytestmark = pytest.mark.beam
 
@@ -70,7 +70,7 @@ def test_an_image_that_cannot_be_decoded_is_counted_and_has_no_picture(data, dat
     damaged = dataclasses.replace(data, index=index, records=StoredRecords(index))
     pixels = describe_pixels(damaged, measure_images(damaged))
     assert (pixels.images, pixels.undecodable) == (22, 1)
-    assert Thumbnails(damaged, str(data_dir)).of_row(4) is None
+    assert Pictures(damaged, str(data_dir)).draw_row(4) is None
 
 
 def test_images_are_compared_by_their_hash_and_by_their_colours_at_eight_pixels():
