@@ -64,8 +64,8 @@ def check_slices(task: str, names: Sequence[str], further: Sequence[record.Colum
     """
     if names and task not in MEASURED:
         raise UserError(
-            f"evaluation.slices tells figures apart of {', '.join(MEASURED)}, and the task is "
-            f"{task}: masks and boxes have no row for each record; leave it out."
+            f"evaluation.slices works for {', '.join(MEASURED)}, but the task of this run is "
+            f"{task}, which has no metrics for each record. Remove it."
         )
     find_slices(names, further)
 

@@ -138,14 +138,26 @@ def _describe(select: SubsetOptions) -> str:
 def _weights(
     option: str, wanted: str | Mapping[str, float], names: Sequence[str], codes: np.ndarray
 ) -> Weights:
-    """The weights by number; exactly the names that have rows must have one."""
+    """The weights by number; exactly the names that have rows must have one.
+
+    Args:
+      option: "balance" or "mix", for messages.
+      wanted: the weight of each class or data set, or "uniform".
+      names: of the classes or data sets, by number.
+      codes: int [rows], the number of each row that is read.
+    """
     if isinstance(wanted, str):
         return "uniform"
     there = {names[code]: code for code in np.unique(codes).tolist()}
-    if wrong := sorted(set(wanted) ^ set(there)):
+    noun = {"balance": "class", "mix": "data set"}[option]
+    if missing := sorted(set(there) - set(wanted)):
         raise UserError(
-            f"feeding.{option} must give a weight to all that is read, and to nothing else, but "
-            f"{wrong[0]!r} is only in one of {option} ({sorted(wanted)}) and the selected records "
-            f"({sorted(there)}); correct it, or leave out records with feeding.select."
+            f"feeding.{option}: every {noun} that is read needs a weight. Missing: "
+            f"{show(missing)}. Add it, or leave its records out with feeding.select."
+        )
+    if unread := sorted(set(wanted) - set(there)):
+        raise UserError(
+            f"feeding.{option} names {unread[0]!r}, which no selected record has; remove it. "
+            f"The selected records have {show(sorted(there))}."
         )
     return {code: wanted[name] for name, code in there.items()}

@@ -111,7 +111,7 @@ def encode(pixels: np.ndarray, stored_format: str, jpeg_quality: int) -> bytes:
       jpeg_quality: 1 to 100.
 
     Raises:
-      BadImage: the image is larger than a JPEG can be.
+      BadImage: the image is larger than a JPEG can be (65,500 px a side).
     """
     if stored_format == "raw":
         return pixels.astype(pixels.dtype.newbyteorder("<"), copy=False).tobytes()

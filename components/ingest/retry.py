@@ -149,8 +149,8 @@ def prepare_quarantined(
                 continue
             if ref.problem is None and row in cut:
                 raise UserError(
-                    f"{images_dir!r} goes on behind {row} now, where it ended before, "
-                    "and may hold images that no list has: run ingest again, with --replace (from "
+                    f"{images_dir!r} has grown since it was ingested: there are rows after {row} "
+                    "that the data set does not list. Run ingest again with --replace (from "
                     "Python: replace=True)."
                 )
             met.update(own)

@@ -13,10 +13,10 @@ from image_pipeline.components.sources.rows import Compact, Location
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Annotations(Compact):
-    """What a table says of an image.
+    """Label, group, split and further columns of one image, as a table gives them.
 
     Attributes:
-      row: its place, such as `train.csv:17`.
+      row: where the row is, such as `train.csv:17`.
       label: None where the table has no column of labels, "" where the cell is empty.
       group: the same.
       split: the same.
@@ -39,8 +39,8 @@ class ImageRef(Compact):
       size_bytes: as listed; with `modified_ns` it tells whether a file changed between two runs.
       modified_ns: time of the last change, in nanoseconds since 1970 (0 where unknown).
       problem: why the file is not read (`NOT_A_FILE`, …); None for an ordinary file.
-      message: says more of a problem that `reading` has no words for.
-      annotations: what a table says of it; None where only its path does.
+      message: why, in words, if the reason alone is not enough.
+      annotations: those of a table's row; None where only the path gives any.
       mask: the file of its mask; None where there is none.
       location: where its bytes are; None if they are a file of their own, at `path`.
     """

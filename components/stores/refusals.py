@@ -48,7 +48,7 @@ def is_passing(error: str, has_answered: bool) -> bool:
 
 
 def explain_refusal(uri: str, kind: str, error: str) -> UserError | None:
-    """The error that names the variable to put right; None if it is something else.
+    """The error that names the variable to correct; None if it is something else.
 
     Args:
       uri: what was asked for.
@@ -59,7 +59,7 @@ def explain_refusal(uri: str, kind: str, error: str) -> UserError | None:
         return no_credentials(uri, kind)
     keys, address = _NAMES[kind]
     if any(words in error for words in _INCOMPLETE):
-        return UserError(f"{uri}: of its credentials a part is missing; set both {keys}.")
+        return UserError(f"{uri}: incomplete credentials. Set both {keys}.")
     if _MISWRITTEN in error:
         return UserError(f"{uri}: its key is not in base64, as keys of Azure are; correct {keys}.")
     code = found[1] if (found := _CODE.search(error)) else ""

@@ -134,8 +134,8 @@ def name_columns(
         shown = ", ".join(found[:_MOST_SHOWN])
         shown += f" and {len(found) - _MOST_SHOWN:,} more" * (len(found) > _MOST_SHOWN)
         raise UserError(
-            f"No column of {path!r} is called as paths are; name it by ingest.columns="
-            f"{{image: …}}. Columns: {shown}.{misfit and f' {misfit}.'}"
+            f"No column of {path!r} looks like an image path. Name it: ingest.columns="
+            f"{{image: COLUMN}}. Columns: {shown}.{misfit and f' {misfit}.'}"
         )
     return _add_further(columns, found, given)
 

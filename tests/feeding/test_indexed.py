@@ -163,7 +163,7 @@ def test_a_balanced_epoch_draws_classes_equally_and_other_pixels_each_time(train
 
 def test_balance_names_an_unknown_class(train_shards):
     weights = {"cat": 1, "dog": 1, "cow": 1}
-    with pytest.raises(UserError, match=r"'cow' is only in one of balance .*; correct it"):
+    with pytest.raises(UserError, match=r"balance names 'cow', which no .* has; remove it"):
         read(train_shards, feeding={"balance": weights})
 
 
@@ -177,8 +177,10 @@ def test_data_sets_are_mixed_by_weight(train_shards, tmp_path):
     share = np.mean(index.data_set[rows] == 0)
     assert share == pytest.approx(3 / 4, abs=1 / len(rows))
     assert len(flat(read([*train_shards, *others], feeding=feeding))) == len(rows) == len(index)
-    with pytest.raises(UserError, match=r"feeding\.mix must give a weight to all that is read"):
+    with pytest.raises(UserError, match=r"mix: every data set that is read needs .* Missing: \['"):
         read([*train_shards, *others], feeding={"mix": {first: 1}})
+    with pytest.raises(UserError, match=r"mix names 'x', which no selected record has; remove it"):
+        read([*train_shards, *others], feeding={"mix": {first: 1, second: 1, "x": 1}})
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ def test_sizes_and_times_are_known_where_they_are_given(tmp_path, module):
         ("Wrong:[{1: 2}]", r"must give a dict of cells"),
         ("Wrong:1/0", r"rows\(\) of rows:.* fails: ZeroDivisionError"),
         ("Wrong:[]", "has no row that can be read"),
-        ("Wrong:[dict(label='a')]", "No column of .*rows:.* is called as paths are"),
+        ("Wrong:[dict(label='a')]", "No column of .*rows:.* looks like an image path"),
         ("Wrong:[dict(image=7)]", r"'image' must be a name, of which read\(\) .* or .* got int"),
         ("Wrong:[dict(image=np.ones((2, 2)))]", r"'image' must be a name, .* got numpy.ndarray"),
         ("Wrong:[dict(image=ImageRef('a', '7', 0))]", "'image' must have size_bytes as int, but"),

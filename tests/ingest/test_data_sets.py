@@ -219,7 +219,7 @@ def test_a_file_that_goes_on_is_ingested_again(files, of_folder, tmp_path, name)
     assert 0 < written < len(files)
     path.write_bytes(whole)
     output = str(tmp_path / "out")
-    with pytest.raises(UserError, match=r"goes on behind .* now, .*: run ingest again"):
+    with pytest.raises(UserError, match=r"has grown .*: there are rows after .*\. Run"):
         run_retry(str(path), output, f"{output}/.retry", None, make_pipeline)
     ingest(path, tmp_path / "again")
     assert _read_output(tmp_path / "again") == of_folder

@@ -50,7 +50,7 @@ def test_another_shape_than_that_of_the_values_is_refused(tmp_path):
 
 def test_records_without_anything_like_an_image_are_as_before(tmp_path):
     path = _write(tmp_path, {"age": 3, "town": b"Ulm", "few": [1.0] * 36})
-    assert _refusal(path).startswith(f"No column of {path!r} is called as paths are;")
+    assert _refusal(path).startswith(f"No column of {path!r} looks like an image path.")
     assert propose_shape(path, IngestOptions()) == IngestOptions()
 
 

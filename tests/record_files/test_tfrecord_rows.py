@@ -249,7 +249,10 @@ def test_a_broken_image_is_still_the_image(tmp_path):
 
 @pytest.mark.parametrize(
     ("records", "message"),
-    [([], "has no row that can be read"), ([{"label": b"cat"}], "No column .* is called as paths")],
+    [
+        ([], "has no row that can be read"),
+        ([{"label": b"cat"}], "No column .* looks like an image path"),
+    ],
 )
 def test_files_without_images_are_refused(tmp_path, records, message):
     write_tfrecord(tmp_path / "a.tfrecord", records)

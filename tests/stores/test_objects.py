@@ -149,7 +149,7 @@ def test_a_name_that_cannot_be_used_is_said(bucket):
 def test_a_container_is_one_of_the_environment_s_account(monkeypatch):
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
     monkeypatch.setenv("AZURE_SKIP_SIGNATURE", "true")
-    with pytest.raises(UserError, match=r"^az://bucket/: of its credentials a part is missing"):
+    with pytest.raises(UserError, match=r"^az://bucket/: incomplete credentials"):
         files.read_file("az://bucket/a")
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "someone")
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "a2V5")

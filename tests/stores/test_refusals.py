@@ -50,7 +50,7 @@ def test_a_key_that_is_refused_is_named(kind, error, message):
     ],
 )
 def test_half_of_the_credentials_is_not_enough(kind, error):
-    message = f"x://b/a: of its credentials a part is missing; set both {KEYS[kind]}."
+    message = f"x://b/a: incomplete credentials. Set both {KEYS[kind]}."
     assert str(explain_refusal("x://b/a", kind, error)) == message
 
 

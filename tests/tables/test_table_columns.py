@@ -23,7 +23,7 @@ def test_keys_that_only_some_rows_have_are_columns(tmp_path):
 @pytest.mark.parametrize(
     ("header", "options", "message"),
     [
-        ("a,b", {}, "No column of .* is called as paths are; .* Columns: a, b"),
+        ("a,b", {}, "No column of .* looks like an image path. .* Columns: a, b"),
         ("path,y", {"columns": {"label": "Y"}}, "names 'Y' as label, .* did you mean y"),
         ("path,a", {"columns": {"height": "a"}}, "may not use the name 'height'"),
         ("path,a b,a_b", {}, "Two columns would be called 'a_b', 'a b' and 'a_b'"),
@@ -113,6 +113,6 @@ def test_lists_where_an_image_or_mask_must_be_are_refused(tmp_path):
 
 
 def test_a_column_that_may_have_been_meant_as_the_image_is_named(tmp_path):
-    message = r"called as paths are.* Columns: data\. .*:1: the column 'data' cannot be kept"
+    message = r"looks like an image path.* Columns: data\. .*:1: the column 'data' cannot be kept"
     with pytest.raises(UserError, match=message):
         complete_rows(tmp_path, [{"data": {"a": 1}}])
