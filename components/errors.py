@@ -135,7 +135,7 @@ _IN_TRACEBACK = re.compile(
 
 
 def _words(codes: Sequence[int], *others: str) -> re.Pattern[str]:
-    """What is said of a shortage: the system's words, and regular expressions of libraries'.
+    """How a shortage is reported: the system's words, and libraries' as regular expressions.
 
     TensorFlow's form is "{{function_node …}} /out/part-0; No space left on device [Op:SaveV2]",
     Python's, of which Beam keeps no more than the text, "[Errno 28] No space left …: '/out/a'".

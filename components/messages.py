@@ -76,10 +76,10 @@ def find_line(message: str) -> str:
     if first := _FIRST_NODE.search(message):
         return first[1].strip()
     lines = [line.strip() for line in _ARGUMENTS.split(message)[0].splitlines() if line.strip()]
-    said = [line for line in (_NODE.sub("", line) for line in lines) if line]
-    if not said:
+    kept = [line for line in (_NODE.sub("", line) for line in lines) if line]
+    if not kept:
         return ""
-    return said[-1] if _LEADS_UP.match(lines[0]) else said[0]
+    return kept[-1] if _LEADS_UP.match(lines[0]) else kept[0]
 
 
 def suggest(name: str, known: Iterable[str], most: int = 1) -> str:

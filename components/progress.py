@@ -60,7 +60,7 @@ def advance(done: int = 1, bad: int = 0, skipped: int = 0) -> None:
 
 
 def tell(what: str) -> None:
-    """Says what is known of the result so far, in place of what was said before."""
+    """Says what is known of the result so far, replacing the line before."""
     global _current
     with _lock:
         if _current is not None:

@@ -65,7 +65,7 @@ def read_pairs(folder: str, columns: Asked) -> Iterator[Row]:
     for images, labels, split in pairs:
         path = os.path.join(folder, images)
         count, height, width = _read_shape(path, 3)
-        said = _read_labels(os.path.join(folder, labels), count, labels) if labels else None
+        codes = _read_labels(os.path.join(folder, labels), count, labels) if labels else None
         modified_ns = os.stat(path).st_mtime_ns
         for at in range(count):
             number += 1
@@ -73,8 +73,8 @@ def read_pairs(folder: str, columns: Asked) -> Iterator[Row]:
             size_bytes = len(npy.make_file(np.zeros((height, width), np.uint8)))
             cells: dict[str, Any] = {"image": EmbeddedImage(place, size_bytes, modified_ns)}
             cells["path"] = f"{images.partition('.')[0]}/{at:05d}"
-            if said is not None:
-                label = int(said[at])
+            if codes is not None:
+                label = int(codes[at])
                 cells["label"] = names.get(label, str(label))
             yield Row(number, cells | ({"split": split} if split else {}))
         counts[split or images] = count

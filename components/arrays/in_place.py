@@ -41,8 +41,8 @@ def make_reference(ref: ImageRef, data: bytes, encoded: bytes) -> bytes:
         message = "ingest.in_place needs pixels as they are to be stored, but it would be converted"
         raise BadImage(UNSUPPORTED, message)
     place = dataclasses.replace(ref.location, file=files.make_absolute(ref.location.file))
-    said = [*dataclasses.astuple(place), ref.size_bytes, ref.modified_ns]
-    reference = _MARK + json.dumps([*said, len(data) - len(encoded)]).encode()
+    fields = [*dataclasses.astuple(place), ref.size_bytes, ref.modified_ns]
+    reference = _MARK + json.dumps([*fields, len(data) - len(encoded)]).encode()
     return reference + b" " * (len(reference) == len(encoded))
 
 

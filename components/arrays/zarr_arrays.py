@@ -143,8 +143,8 @@ def _read_json(store: _Store, key: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise BadImage(CORRUPT, f"{key!r} is no JSON: {error}") from error
     if not isinstance(found, dict) or found.get("zarr_format") != 2:
-        said = found.get("zarr_format") if isinstance(found, dict) else found
-        raise BadImage(CORRUPT, f"unsupported zarr format in {key!r}: {said!r}")
+        version = found.get("zarr_format") if isinstance(found, dict) else found
+        raise BadImage(CORRUPT, f"unsupported zarr format in {key!r}: {version!r}")
     return found
 
 
@@ -209,7 +209,7 @@ def _read_dtype(stated: Any) -> np.dtype | None:
 
 
 def _read_fill(stated: Any, dtype: np.dtype, are_files: bool) -> Any:
-    """What chunks have that were never written; None if nothing is said that can be a value."""
+    """What chunks have that were never written; None if no usable value is given."""
     if stated is None:
         return None
     if dtype.hasobject:
@@ -225,7 +225,7 @@ def _read_fill(stated: Any, dtype: np.dtype, are_files: bool) -> Any:
 def _reader(
     folder: str, read_rows: Callable[[int, int], np.ndarray]
 ) -> Callable[[int, int], np.ndarray]:
-    """Reads rows; whatever is wrong with a chunk is said of the array."""
+    """Reads rows; errors of a chunk name the array."""
 
     def read(start: int, stop: int) -> np.ndarray:
         try:

@@ -19,7 +19,7 @@ LOCAL_BEAM_ARGS = (
 # Functions are named, not pickled, so nothing of the main module is needed, which Beam would send.
 DATAFLOW_ARGS = ("--experiments=no_use_multiple_sdk_containers", "--no_save_main_session")
 # What is in a flag that says so, or otherwise.
-_SAID = ("use_multiple_sdk_containers", "save_main_session")
+_DATAFLOW_OPTIONS = ("use_multiple_sdk_containers", "save_main_session")
 
 _RUNNERS = (
     *("FnApiRunner", "DirectRunner", "FlinkRunner", "SparkRunner"),
@@ -62,8 +62,8 @@ def complete_beam_args(given: Sequence[str]) -> list[str]:
         named = {flag.partition("=")[0] for flag in flags}
         flags += [flag for flag in LOCAL_BEAM_ARGS[1:] if flag.partition("=")[0] not in named]
     if "--runner=DataflowRunner" in flags:
-        for added, said in zip(DATAFLOW_ARGS, _SAID, strict=True):
-            flags += [] if any(said in flag for flag in flags) else [added]
+        for added, option in zip(DATAFLOW_ARGS, _DATAFLOW_OPTIONS, strict=True):
+            flags += [] if any(option in flag for flag in flags) else [added]
     return [flag.replace("--runner=DirectRunner", LOCAL_BEAM_ARGS[0]) for flag in flags]
 
 

@@ -45,7 +45,7 @@ def write_tfds_metadata(data_dir: str, name: str = "images", version: str = "1.0
     manifest = read_whole_manifest(data_dir)
     _check(manifest, data_dir, name, version)
     contents = {FEATURES: _describe_features(manifest), INFO: _describe(manifest, name, version)}
-    texts = {file: json.dumps(said, indent=4) for file, said in contents.items()}
+    texts = {file: json.dumps(content, indent=4) for file, content in contents.items()}
     if manifest.has_class_ids:
         texts[_LABELS] = "".join(f"{name}\n" for name in manifest.class_names)
     for file, text in sorted(texts.items(), reverse=True):  # The one that TFDS looks for is last.

@@ -130,7 +130,7 @@ def check_index(data_dir: str) -> None:
 
 
 def find_problem(path: str, manifest: Manifest) -> str | None:
-    """Says what of an index is not as ingest writes it, but for what images are said to be.
+    """Says what of an index is not as ingest writes it, apart from the labels' columns.
 
     Args:
       path: the index, on this machine.

@@ -291,18 +291,18 @@ def parse_manifest(content: bytes) -> Manifest:
     Raises:
       ValueError: if it is damaged.
     """
-    said = json_text.parse_own(content)
-    if not isinstance(said, dict):
+    parsed = json_text.parse_own(content)
+    if not isinstance(parsed, dict):
         raise ValueError("it holds no names and values")
-    if _CHECKSUM not in said:
-        if unknown := sorted(said.keys() - _UNSEALED):
+    if _CHECKSUM not in parsed:
+        if unknown := sorted(parsed.keys() - _UNSEALED):
             raise ValueError(f"it has {', '.join(unknown)}, but no {_CHECKSUM}")
-    elif said != seal(said):
+    elif parsed != seal(parsed):
         raise ValueError(f"its {_CHECKSUM} is not that of its content")
-    if said.get("format_version", FORMAT_VERSION) != FORMAT_VERSION:
-        raise ValueError(f"its format_version is {said['format_version']!r}")
-    books = json_files.check_json(said, Books)
-    checked = {**said, "books": books, "checksum": said.get(_CHECKSUM)}
+    if parsed.get("format_version", FORMAT_VERSION) != FORMAT_VERSION:
+        raise ValueError(f"its format_version is {parsed['format_version']!r}")
+    books = json_files.check_json(parsed, Books)
+    checked = {**parsed, "books": books, "checksum": parsed.get(_CHECKSUM)}
     return json_files.check_json(checked, Manifest)
 
 

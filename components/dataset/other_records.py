@@ -48,8 +48,8 @@ def explain_no_data_set(folder: str) -> str | None:
     Args:
       folder: which has no manifest, or its URI; it need not exist.
     """
-    if said := explain_other_records(folder):
-        return said
+    if why := explain_other_records(folder):
+        return why
     begun = any(files.exists(files.join(folder, name)) for name in (INDEX, WORK))
     if begun or files.list_files(folder, in_split("*")) or not files.exists(folder):
         return None

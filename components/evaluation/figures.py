@@ -28,7 +28,7 @@ MEASURED = tuple(_OF_TASK)
 MOST_VALUES = 20
 """More values of one column are not told apart: names are joined, numbers put into bins."""
 _BINS = 4
-_LONG = 10**9  # A number with a fraction, or one as long as this, is said with four digits.
+_LONG = 10**9  # A number with a fraction, or one as long as this, is shown with four digits.
 
 
 def describe_model(

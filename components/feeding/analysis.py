@@ -133,14 +133,14 @@ class Analysis(ManifestPart):
 
     @property
     def label_kind(self) -> LabelKind:
-        """What the images are said to be."""
+        """The kind of labels."""
         if self.mask_classes is not None or self.box_classes is not None:
             return BOXES if self.mask_classes is None else MASKS
         return find_kind([each for each in LABEL_COLUMNS.values() if each.key == self.label])
 
 
 def read_analysis(graph_dir: str) -> Analysis | None:
-    """Reads what is said of a graph; None of one of tf.Transform's own, which has no such file.
+    """Reads the analysis beside a graph; None for a graph of tf.Transform's own, which has none.
 
     Raises:
       UserError: if it is damaged, or was written by a version that wrote less.
@@ -161,7 +161,7 @@ def read_analysis(graph_dir: str) -> Analysis | None:
 
 
 def read_content(graph_dir: str) -> dict[str, Any]:
-    """All that is said of a graph that is known to be whole, for machines."""
+    """The whole analysis of a graph that is known to be complete, for machines."""
     return read_json(files.join(graph_dir, contract.ANALYSIS), dict[str, Any], _WAY_OUT)
 
 
@@ -235,7 +235,7 @@ def find_damage(
 
     Args:
       graph_dir: the graph's folder.
-      analysis: what is said of it.
+      analysis: that of the graph.
       listed: the checksums of its files.
     """
     for name, expected in listed.items():
@@ -270,7 +270,7 @@ def check_files(
 
     Args:
       graph_dir: the graph's folder.
-      analysis: what is said of it.
+      analysis: that of the graph.
       local: a copy of the folder, of which the files are read.
 
     Returns:

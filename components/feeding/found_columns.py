@@ -86,10 +86,10 @@ def find_labels(files: Sequence[str]) -> LabelKind:
     kinds = set(found.values())
     if len(kinds) > 1:
         named = {root: kind.name if kind.moves else "neither" for root, kind in found.items()}
-        said = ", ".join(f"{root} has {name}" for root, name in named.items())
+        named_columns = ", ".join(f"{root} has {name}" for root, name in named.items())
         raise UserError(
             "data sets that are read together must all have masks, or boxes, or none of them, but "
-            f"{said}; read them apart."
+            f"{named_columns}; read them apart."
         )
     if kinds == {BOXES} and len(classes := {*map(BOXES.class_names, manifests.values())}) > 1:
         raise UserError(

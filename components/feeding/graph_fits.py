@@ -65,7 +65,7 @@ def check_fits(
         if manifest.has_class_ids:
             names = read_vocabulary(graph.folder) or []
             _compare_ids(tuple(names), manifest.class_names, graph.folder, root)
-        # What its own data set lacks, the analysis has said already.
+        # The analysis has already reported what its own data set lacks.
         if analysis is None or hashes[root] in analysis.manifests:
             continue
         _check_pixels(analysis, manifest, graph, root)

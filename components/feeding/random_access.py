@@ -125,8 +125,8 @@ class RandomAccess:
 
     def __repr__(self) -> str:
         """Is the same in every process, since Grain compares it when training goes on."""
-        said = ", ".join(f"{name}={value!r}" for name, value in sorted(self._arguments.items()))
-        return f"RandomAccess({said}, checksum={self._manifest.checksum!r})"
+        shown = ", ".join(f"{name}={value!r}" for name, value in sorted(self._arguments.items()))
+        return f"RandomAccess({shown}, checksum={self._manifest.checksum!r})"
 
     def _open(self) -> None:
         self._pid, self._records = os.getpid(), StoredRecords(self._index)

@@ -152,8 +152,8 @@ class _Lines(io.RawIOBase):
 
 
 def _write_line(printing: str, line: bytes) -> None:
-    said = line.rstrip(b"\r").rpartition(b"\r")[2]
-    os.write(_STDERR, f"{printing}: ".encode() + said + b"\n")
+    text = line.rstrip(b"\r").rpartition(b"\r")[2]
+    os.write(_STDERR, f"{printing}: ".encode() + text + b"\n")
 
 
 def run(received: bytes, link: socket.socket, output: Output) -> None:

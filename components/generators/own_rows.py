@@ -93,11 +93,13 @@ class OwnRows(Table):
         assert ref.location is not None  # Rows name nothing else.
         return _open(self.path).read(ref.location.inside, most_bytes)
 
-    def _look_up(self, path: str, said: Annotations) -> ImageRef:
+    def _look_up(self, path: str, annotations: Annotations) -> ImageRef:
         """A path in a cell that is called otherwise is no name that `read` is asked for."""
         column = self.options.columns["image"]
-        message = f"{said.row}: the name that read() takes must be called 'image', not {column!r}"
-        return ImageRef(path, 0, 0, "no_path", message, said)
+        message = (
+            f"{annotations.row}: the name that read() takes must be called 'image', not {column!r}"
+        )
+        return ImageRef(path, 0, 0, "no_path", message, annotations)
 
 
 @functools.lru_cache(maxsize=4)

@@ -116,11 +116,11 @@ def explain_decoder_error(error: Exception) -> Exception:
 
 
 def _bad_image(error: Exception) -> BadImage:
-    said = str(error).lower()
+    lowered = str(error).lower()
     # Pillow's word for layouts that it knows, but does not read.
-    if said.startswith("unsupported"):
+    if lowered.startswith("unsupported"):
         message = f"a rare layout that Pillow does not read: {error!r}"
         way_out = "convert it to PNG, for example with ImageMagick: magick FILE FILE.png"
         return BadImage(UNSUPPORTED, f"{message}; {way_out}")
-    reason = TRUNCATED if "truncated" in said else CORRUPT
+    reason = TRUNCATED if "truncated" in lowered else CORRUPT
     return BadImage(reason, f"the decoder gave up: {error!r}")

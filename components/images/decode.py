@@ -205,7 +205,7 @@ def _describe_array(array: ArrayHeader) -> Header:
 
 
 def _decode_npy(data: bytes, options: PrepareOptions, levels: Levels | None) -> DecodedImage:
-    """Reads an array of gray or RGB pixels of 8 bits, or of 16 if it is said what these become."""
+    """Reads an array of gray or RGB pixels of 8 bits, or of 16 if `levels` scales them."""
     array, header = open_array(data, options)
     if array.dtype != "u1" and (array.dtype != "u2" or levels is None):
         message = f"an array of {name_type(array.dtype)}, but ingest.prepare.dtype=uint8"

@@ -41,7 +41,7 @@ class DepthOptions(Options):
     least value up to which so many percent of all values lie."""
 
     high: int | str = LEVELS - 1
-    """The value that becomes 255, as do those above, said in the same way: `4095` for images of
+    """The value that becomes 255, as do those above, written in the same way: `4095` for images of
     12 bits, `100%` for the largest value of all. Percents are found exactly, among the images that
     are stored, in a pass of its own, which decodes those of 16 bits once more."""
 

@@ -222,17 +222,17 @@ def _decode_frame(image: DicomImage) -> np.ndarray:
     data = elements.read_data("PixelData")
     frame = call_pydicom(get_frame, data, 0, number_of_frames=image.n_frames)
     channels = elements.read_count("SamplesPerPixel", 1, 4)
-    own, said = _read_frame_shape(frame), (image.height, image.width, channels)
-    if own != said:
+    own, stated = _read_frame_shape(frame), (image.height, image.width, channels)
+    if own != stated:
         message = f"its compressed pixels are {own}, height, width and channels"
-        raise BadImage(CORRUPT, f"{message}, but its header says {said}")
+        raise BadImage(CORRUPT, f"{message}, but its header says {stated}")
     settings: dict[str, Any] = {}
     if codec == "jpeg8_decode" and channels == 3:
         is_rgb = image.color == "RGB"
         settings = {"colorspace": "rgb" if is_rgb else "ycbcr", "outcolorspace": "rgb"}
     pixels = call_decoder(getattr(imagecodecs, codec), frame, **settings)
-    if pixels.shape != said[: pixels.ndim] or pixels.dtype.kind not in "iu":
-        raise BadImage(CORRUPT, f"decoded to {pixels.dtype} {pixels.shape}, not to {said}")
+    if pixels.shape != stated[: pixels.ndim] or pixels.dtype.kind not in "iu":
+        raise BadImage(CORRUPT, f"decoded to {pixels.dtype} {pixels.shape}, not to {stated}")
     if channels > 1:  # JPEG 2000 undoes transforms of its own (YBR_RCT and YBR_ICT) by itself.
         is_rgb = image.color != "YBR_FULL" or codec == "jpeg8_decode"
         return pixels if is_rgb else call_pydicom(convert_color_space, pixels, image.color, "RGB")

@@ -20,7 +20,7 @@ from image_pipeline.components.images.bad_image import (
 
 
 def call_pydicom(function: Callable[..., Any], *args: Any, **settings: Any) -> Any:
-    """Calls a function of pydicom's, of whose errors only the kind is said.
+    """Calls a function of pydicom's, reporting only the type of its errors.
 
     Raises:
       BadImage: it gave up.

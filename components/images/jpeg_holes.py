@@ -2,7 +2,7 @@
 
 Zero bytes are codes like any others, and are common in drawings and white walls. But the file's own
 tables say what they stand for, and in most files that is something no image has: hundreds of
-coefficients one after the other, all equal; a mean that falls below black; blocks each said to end
+coefficients one after the other, all equal; a mean that falls below black; blocks that each end
 a run of empty ones, where one code would do for all. By hand, since no decoder looks: 196 to 200 of
 200 such files are found, of which libjpeg passes nearly all (docs/damage.md).
 """
@@ -57,7 +57,7 @@ class Component:
     blocks: int
     """In a group of blocks that is coded together (MCU)."""
     dc_step: int
-    """Quantisation of the mean; 0 where it is not said."""
+    """Quantisation of the mean; 0 where it is not stated."""
     dc: Codes | None
     ac: Codes | None
 

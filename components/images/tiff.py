@@ -55,7 +55,7 @@ class TiffLayout:
     separate_planes: bool
     """Whether all of a channel's samples lie together, not a pixel's."""
     extra: int | None
-    """What the sample after the colours is; None where it is not said, or there is none."""
+    """What the sample after the colours is; None where it is not stated, or there is none."""
     is_thumbnail: bool
     """Whether the first image is a smaller version of another one in the file."""
 
@@ -206,7 +206,7 @@ def _check_places(image: Image.Image, layout: TiffLayout) -> None:
 def _resolve_extra(pixels: np.ndarray, layout: TiffLayout) -> np.ndarray:
     """Turns the sample after the colours into unassociated alpha, or drops it.
 
-    If unspecified, it is alpha; if it is said to be neither kind of alpha, it is left out.
+    If unspecified, it is alpha; if it is stated to be no alpha, it is left out.
     """
     if not layout.has_extra or layout.extra in (None, _UNASSOCIATED):
         return pixels

@@ -124,7 +124,7 @@ def has_16_bits(data: bytes) -> bool:
         if data.startswith((b"II", b"MM")):
             with open_image(data) as image:
                 return image.format == "TIFF" and 16 in read_tiff_layout(image).bits
-    except BadImage:  # When it is stored, it is said what is wrong with it.
+    except BadImage:  # Reported when it is stored.
         return False
     return data.startswith(SIGNATURE) and data[PNG_DEPTH : PNG_DEPTH + 1] == b"\x10"
 

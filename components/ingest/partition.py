@@ -253,22 +253,22 @@ def _number(values: Sequence[object], codes: dict[object, int]) -> np.ndarray:
 
 
 def _code_answers(rows: pa.Table, label: np.ndarray, options: IngestOptions) -> np.ndarray:
-    """A code for all that is said of each image: the label's, where that is all."""
+    """A code for the labels of each image: that of its class, where it has no others."""
     if options.label_kind is CLASSES:
         return label
-    return np.array([_hash(said) for said in read_answers(rows, options)], np.int64)
+    return np.array([_hash(labels) for labels in read_answers(rows, options)], np.int64)
 
 
 def read_answers(rows: pa.Table, options: IngestOptions) -> list[object]:
-    """What is said of each image: its class, its tags or its value; its mask, and its boxes."""
-    said = [name for name in ("label", "boxes") if name in options.further_types]
+    """The labels of each image: its class, tags or value, its mask, and its boxes."""
+    present = [name for name in ("label", "boxes") if name in options.further_types]
     columns = (rows[name].to_pylist() for name in ("label", "mask_sha256"))
-    further = (_read_column(rows, name, options) for name in said)
+    further = (_read_column(rows, name, options) for name in present)
     return list(zip(*columns, *further, strict=True))
 
 
-def _hash(said: object) -> int:
-    return int.from_bytes(hashlib.sha256(repr(said).encode()).digest()[:8], "big", signed=True)
+def _hash(value: object) -> int:
+    return int.from_bytes(hashlib.sha256(repr(value).encode()).digest()[:8], "big", signed=True)
 
 
 def _read_column(rows: pa.Table, name: str, options: IngestOptions) -> list[object]:
@@ -277,7 +277,7 @@ def _read_column(rows: pa.Table, name: str, options: IngestOptions) -> list[obje
     # Boxes are several features, the last ones.
     part = slice(place, None) if name == "boxes" else place
     further = rows["further"].to_pylist()
-    return [None if said is None else str(json.loads(said)[part]) for said in further]
+    return [None if cells is None else str(json.loads(cells)[part]) for cells in further]
 
 
 def _halves(column: pa.ChunkedArray) -> np.ndarray:

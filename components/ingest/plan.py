@@ -43,7 +43,7 @@ class Sources:
       group: uint64 [n], a hash of the group, or of the content where there is no group.
       forced_split: int32 [n], position in `options.splits`, or NOWHERE.
       label: int32 [n], a code for each label.
-      answer: int64 [n], a code or hash of all that is said of it: label, tags or value, and mask.
+      answer: int64 [n], a code or hash of its labels: class, tags or value, mask and boxes.
       stratum: int32 [n], a code for what `options.stratify` names, which is mostly the label.
       stored_bytes: int64 [n].
       perceptual_hash: uint64 [n], all 0 unless `options.near_duplicates` is set.

@@ -251,14 +251,14 @@ def record_values(
       further: the table's further columns.
       class_ids: the number of each class; None if records do not have it.
     """
-    said = json.loads(row["further"]) if further else ()
+    cells = json.loads(row["further"]) if further else ()
     mask_length = row.get("mask_length") or 0
     masks = {record.MASK: payload[:mask_length], record.MASK_FORMAT: b"png"} if mask_length else {}
     ids = {} if class_ids is None else {record.LABEL_ID: class_ids[row["label"]]}
     return {
         **masks,
         **ids,
-        **{c.key: feature_value(value) for c, value in zip(further, said, strict=True)},
+        **{c.key: feature_value(value) for c, value in zip(further, cells, strict=True)},
         record.IMAGE: payload[mask_length:],
         record.FORMAT: row["format"].encode(),
         record.HEIGHT: row["height"],

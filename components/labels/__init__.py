@@ -1,1 +1,1 @@
-"""What images are said to be: a kind of label a file, and which kind a data set has."""
+"""Labels: one kind a file, and which kind a data set has."""

@@ -38,7 +38,7 @@ def read_boxes(cell: Any) -> tuple[list[int], list[BoxAnnotation]]:
         box.
 
     Returns:
-      Width and height that the boxes are said to be of, empty if they are not said; and the boxes.
+      Width and height of the image that the boxes are for, empty if not stated; and the boxes.
 
     Raises:
       ValueError: if it is none of these.

@@ -113,7 +113,7 @@ def say_cut(cut: int, images: int) -> str:
 
 
 def prepare_boxes(
-    said: Sequence[BoxAnnotation],
+    boxes: Sequence[BoxAnnotation],
     stated_size: Sequence[int],
     image: PreparedImage,
     options: BoxOptions,
@@ -121,7 +121,7 @@ def prepare_boxes(
     """Places boxes in the stored image.
 
     Args:
-      said: the boxes as they were written.
+      boxes: as they were annotated.
       stated_size: width and height of the image as they were written; empty if they were not.
       image: the image, once it is stored.
       options: with all classes.
@@ -136,7 +136,7 @@ def prepare_boxes(
     ids = {name: number for number, name in enumerate(options.classes or (), 1)}
     kept: list[tuple] = []
     clipped = dropped = 0
-    for number, box in enumerate(said):
+    for number, box in enumerate(boxes):
         sides = _to_shares(box.numbers, image, orientation, options.format)
         inside = tuple(min(max(side, 0.0), 1.0) for side in sides)
         upright = _turn(inside, orientation)
@@ -170,7 +170,7 @@ def _orientation(stated: Sequence[int], image: PreparedImage, options: BoxOption
     if tuple(stated) not in (stored, upright):
         raise BadImage(
             BAD_BOX,
-            f"its boxes are said to be of an image of {stated[0]}x{stated[1]} px, but it has "
+            f"its boxes are for an image of {stated[0]}x{stated[1]} px, but it has "
             f"{upright[0]}x{upright[1]}",
         )
     if stored == upright:
@@ -261,17 +261,17 @@ class Boxes(LabelKind):
     unweighted = WEIGHTED.format("each box has a class")
     unsmoothed = "boxes are compared point by point"
 
-    def fit(self, said: Any, image: PreparedImage, options: BoxOptions | None) -> Fitted:
+    def fit(self, cell: Any, image: PreparedImage, options: BoxOptions | None) -> Fitted:
         """The boxes of a pair that `box_cells.read_boxes` gives; as `prepare_boxes`."""
-        if said is None:
+        if cell is None:
             return Fitted()
-        size, boxes = said
+        size, boxes = cell
         return prepare_boxes(boxes, size, image, options or BoxOptions())
 
     def count(self, rows: pa.Table) -> dict[str, Any]:
         """How many boxes each class has, and the most that an image has."""
         place = BOX_COLUMNS.index(BOX_TEXT) - len(BOX_COLUMNS)  # They are the last features.
-        names = [json.loads(said)[place] for said in rows["further"].to_pylist()]
+        names = [json.loads(cells)[place] for cells in rows["further"].to_pylist()]
         counts = collections.Counter(itertools.chain.from_iterable(names))
         most = max(map(len, names), default=0)
         return {"box_counts": dict(sorted(counts.items())), "most_boxes": most}

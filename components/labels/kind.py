@@ -42,7 +42,7 @@ class Fitted:
 
 
 class LabelKind:
-    """A kind of labels. What is not said here otherwise holds for classes, tags and values.
+    """A kind of label. The defaults hold for classes, tags and values.
 
     Attributes:
       name: how messages call such labels.
@@ -52,10 +52,10 @@ class LabelKind:
       counted: the field of `ListedSplit` with how many pixels each id has, or boxes each class.
       moves: the fields of `augment.batch.Batch` that move with images, and the key of each in a
         batch; the first is the one that users' steps move.
-      unmixed: random steps that cannot mix such labels; and what is said of them by who feeds, and
-        by who trains.
+      unmixed: random steps that cannot mix such labels; and the message of
+        feeding, and of training, that refuses them.
       unweighted, unsmoothed: why images cannot be weighted by their class, and why labels cannot be
-        smoothed, as what is said of them goes on; "" if they can.
+        smoothed, as messages go on; "" if they can.
       is_one_class: whether an image has one class, by its name.
     """
 
@@ -69,7 +69,7 @@ class LabelKind:
     unsmoothed: str = ""
     is_one_class: bool = False
 
-    def fit(self, said: Any, image: PreparedImage, options: Any) -> Fitted:
+    def fit(self, cell: Any, image: PreparedImage, options: Any) -> Fitted:
         """Fits a cell of a table, or a mask's file, to the image as it is stored.
 
         `options` are the kind's own ones, `MaskOptions` say. Raises BadImage if it does not fit.

@@ -196,8 +196,8 @@ def _code(value: Value) -> int:
 
 def check_ids(ids: set[int], options: MaskOptions | None) -> None:
     """Refuses masks of 0 and 255 only, unless the options say whether 255 is a class."""
-    said = options is not None and (options.classes or options.ignored)
-    if not said and ids in ({0, IGNORED}, {IGNORED}):
+    is_stated = options is not None and (options.classes or options.ignored)
+    if not is_stated and ids in ({0, IGNORED}, {IGNORED}):
         raise UserError(
             "The masks' only levels are 0 and 255, and 255 usually means no class. If it is one, "
             "set ingest.masks.classes={background: 0, foreground: 255}; if it is none, set "
@@ -223,9 +223,9 @@ class Masks(LabelKind):
     unweighted = WEIGHTED.format("masks have a class for each pixel")
     unsmoothed = "masks are compared pixel by pixel"
 
-    def fit(self, said: bytes, image: PreparedImage, options: MaskOptions | None) -> Fitted:
+    def fit(self, cell: bytes, image: PreparedImage, options: MaskOptions | None) -> Fitted:
         """The mask of a whole file; as `prepare_mask`."""
-        return prepare_mask(said, image, options or MaskOptions())
+        return prepare_mask(cell, image, options or MaskOptions())
 
     def count(self, rows: pa.Table) -> dict[str, Any]:
         """How many pixels each id has; ids as text, as JSON has them."""

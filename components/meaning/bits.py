@@ -59,8 +59,8 @@ def find_windowless(refs: Iterable[ImageRef], source: Source, options: PrepareOp
     Args:
       refs, source, options: as of `find_lost_bits`.
     """
-    is_said = options.dtype != "uint8" or options.depth != DepthOptions()
-    if is_said or not files.is_local(source.root):
+    is_stated = options.dtype != "uint8" or options.depth != DepthOptions()
+    if is_stated or not files.is_local(source.root):
         return ""
     looked_at = _draw_some(refs, (".dcm",))
     levels = [found for ref in looked_at if (found := _count_windowless(ref, source, options))]

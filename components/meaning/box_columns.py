@@ -114,7 +114,7 @@ def _find_class(path: str, rows: TableRows, names: Collection[str]) -> str | Non
 def understand_cells(
     path: str, given: IngestOptions, options: IngestOptions, rows: TableRows
 ) -> IngestOptions:
-    """The options with the order of boxes' numbers, if it is not said, and not the usual one.
+    """The options with the order of boxes' numbers, if it is not stated, and not the usual one.
 
     Args:
       path: of the table.
@@ -122,8 +122,8 @@ def understand_cells(
       options: the options since.
       rows: the table's, an image each.
     """
-    is_said = given.boxes is not None and "format" in given.boxes.model_fields_set
-    if options.boxes is None or is_said or options.boxes.format != "xywh":
+    is_stated = given.boxes is not None and "format" in given.boxes.model_fields_set
+    if options.boxes is None or is_stated or options.boxes.format != "xywh":
         return options
     judged = read_cells_order(path, options, rows)
     if judged is None:

@@ -45,9 +45,9 @@ def complete_options(
       UserError: if the options do not fit the table, or it cannot be read, or they are a table's
         and there is none; or if it is a pattern of spans.
     """
-    with collect() as said:
+    with collect() as notes:
         options = _complete(images, options, rows)
-    return options.say_understood(said.understood)
+    return options.say_understood(notes.understood)
 
 
 def _complete(images: str, options: IngestOptions, rows: TableRows | None) -> IngestOptions:
@@ -89,11 +89,11 @@ def refuse_other_records(folder: str) -> None:
     Raises:
       UserError: if it is one.
     """
-    if not files.is_local(folder) or not (said := explain_other_records(folder)):
+    if not files.is_local(folder) or not (notes := explain_other_records(folder)):
         return
     names = (name for at in ("*", "*/*") for name in files.list_files(folder, at))
     if not any(ending_of(name) in IMAGE_ENDINGS for name in names):
-        raise UserError(said)
+        raise UserError(notes)
 
 
 def _join_box_classes(options: IngestOptions) -> IngestOptions:

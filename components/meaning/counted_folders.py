@@ -14,7 +14,7 @@ from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.references import ImageRef
 
 # In the order in which they are asked: files of others are then no images. Those that no decoder
-# reads are laid out as others are: what is to be said of them is that.
+# reads are laid out as others are, and get the same message.
 _READ = (ENDINGS, frozenset((".wav", ".flac")), VIDEO_ENDINGS, frozenset((".npy",)))
 _KINDS = (*_READ, IMAGE_ENDINGS.difference(*_READ), ("",))
 _TABLES = ("csv", "tsv", "jsonl", "parquet")
@@ -33,7 +33,7 @@ class Tally:
     Attributes:
       tables: some of the files that may say more of the images.
       some_texts: the first of the files that end as annotations do, see `TEXTS`.
-      is_said: whether the source itself says what the images are.
+      is_stated: whether the source itself says what the images are.
     """
 
     def __init__(self, paths: Iterable[str] = ()):
@@ -45,7 +45,7 @@ class Tally:
         self._one_in_folders = self._one_in_names = 1
         self.tables: list[str] = []
         self._texts, self.some_texts = 0, list[str]()
-        self.is_said = False
+        self.is_stated = False
         for path in paths:
             self.add(path)
 
@@ -54,7 +54,7 @@ class Tally:
         for ref in refs:
             if ref.problem is None:
                 self.add(path_of(ref))
-            self.is_said = self.is_said or ref.annotations is not None
+            self.is_stated = self.is_stated or ref.annotations is not None
             yield ref
 
     def add(self, path: str) -> None:

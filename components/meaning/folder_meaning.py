@@ -120,7 +120,7 @@ def find_meaning(
         raise UnclearLayout(images, found, (*tables, *choices))
     way = "not read, for folders name the classes; give it as --images to read it"
     beside = [f"{list_names(names)}: {way}"] * bool(names) + [lost] * bool(lost)
-    return dataclasses.replace(meaning, said=(*meaning.said, *beside))
+    return dataclasses.replace(meaning, inferred=(*meaning.inferred, *beside))
 
 
 def _choose_tables(tables: Sequence[str]) -> list[Choice]:
@@ -170,7 +170,7 @@ def _judge_masks(images: str, tally: Tally, masks: Masks) -> Meaning:
     own = {parts: n for parts, n in folders.items() if not any(map(is_mask_folder, parts))}
     told = (f"{masks.say_others()}, and left out (ingest.leave_out)",) * bool(masks.others)
     pairs = Meaning(
-        kind=WITH_MASKS, label_pattern=None, masks=masks, leave_out=masks.others, said=told
+        kind=WITH_MASKS, label_pattern=None, masks=masks, leave_out=masks.others, inferred=told
     )
     total = sum(own.values())
     if 2 * masks.count >= total or is_image_folder(masks.image.rpartition("/")[0]):
@@ -182,17 +182,17 @@ def _judge_masks(images: str, tally: Tally, masks: Masks) -> Meaning:
     if meaning.kind not in (CLASS_FOLDERS, SPLIT_FOLDERS):
         return pairs
     tops = sorted({_first_mask_folder(parts) for parts in folders.keys() - own.keys()})
-    said = (
+    words = (
         f"{list_folders(tops)}: masks of {masks.count:,} of {total:,} images are left out; "
         "ingest.masks would take them, for segmentation"
     )
     if not tops:
         few = f"only {masks.count:,} of {total:,} images have a file called like their mask"
-        said = f"{few}: {masks.mask} is taken as an image (ingest.masks would take it as a mask)"
+        words = f"{few}: {masks.mask} is taken as an image (ingest.masks would take it as a mask)"
     return dataclasses.replace(
         meaning,
         leave_out=(*meaning.leave_out, *(f"{top}/" for top in tops)),
-        said=(*meaning.said, said),
+        inferred=(*meaning.inferred, words),
     )
 
 
@@ -233,14 +233,14 @@ def _find_meaning(images: str, folders: Mapping[Parts, int], names: Sequence[str
             label_pattern=label_pattern,
             split_pattern=level.split_pattern(splits, "[^/]+/"),
             splits=splits,
-            said=(f"{told}{classes}",),
+            inferred=(f"{told}{classes}",),
         )
     check_depth(images, level, Meaning(kind=CLASS_FOLDERS), "")
     if sum(level.firsts.values()) < ENOUGH * level.total:
         return Meaning(kind=NO_CLASSES)  # Most images are in no class folder.
     whole = f"{'/'.join(level.prefix)}/ holds all images; the folders in it are taken as classes: "
-    said = (f"{whole}{classes}",) if level.prefix else ()
-    return Meaning(kind=CLASS_FOLDERS, label_pattern=label_pattern, said=said)
+    words = (f"{whole}{classes}",) if level.prefix else ()
+    return Meaning(kind=CLASS_FOLDERS, label_pattern=label_pattern, inferred=words)
 
 
 def _find_splits(firsts: Mapping[str, int]) -> dict[str, str]:
@@ -308,23 +308,23 @@ def _split_folders(
     kept = {top: splits[top] for top in splits if top in labelled} or dict(splits)
     is_split = len(set(kept.values())) > 1
     taken = f"{say_splits(kept)} are taken as splits" if is_split else list_folders(kept)
-    said = [f"{taken}, {told} as classes: {list_names(sorted(classes))}"]
+    words = [f"{taken}, {told} as classes: {list_names(sorted(classes))}"]
     if label_pattern is None:
         kind, label_pattern = NO_CLASSES, f"{level.start}[^/]+/{FIRST_FOLDER}"
-        said = [f"{taken}; nothing in them names classes"]
+        words = [f"{taken}; nothing in them names classes"]
     if others := [top for top in level.firsts if top not in kept]:
         count = sum(level.firsts[top] for top in others)
         what = f"{count:,} images of no class are left out (ingest.leave_out)"
         if not set(others).intersection(own):
             what = f"{count:,} masks are left out; ingest.masks would take them, for segmentation"
-        said.append(f"{list_folders(others)}: {what}")
+        words.append(f"{list_folders(others)}: {what}")
     meaning = Meaning(
         kind=kind,
         label_pattern=label_pattern,
         split_pattern=level.split_pattern(kept) if is_split else None,
         splits=kept if is_split else {},
         leave_out=tuple(f"{level.path(top)}/" for top in others),
-        said=tuple(said),
+        inferred=tuple(words),
     )
     depths = {len(between) for between, _ in labelled.values()}
     if kind == SPLIT_FOLDERS and (len(depths) > 1 or depths == {0}):
@@ -359,17 +359,17 @@ def _one_folder(level: Level, names: Sequence[str]) -> Meaning:
     """All images in one folder, which is no class if it is called as containers are."""
     pattern, found = _pattern_in_names(names, level.start)
     if pattern is not None:
-        said = f"the beginnings of files' names are taken as classes: {list_names(sorted(found))}"
-        return Meaning(kind=IN_FILE_NAMES, label_pattern=pattern, said=(said,))
+        words = f"the beginnings of files' names are taken as classes: {list_names(sorted(found))}"
+        return Meaning(kind=IN_FILE_NAMES, label_pattern=pattern, inferred=(words,))
     if not level.prefix:
         return Meaning(kind=NO_CLASSES)
     if is_container(level.prefix[-1]):
         return Meaning(kind=NO_CLASSES, label_pattern=f"{level.start}{FIRST_FOLDER}")
-    said = (
+    words = (
         f"{level.prefix[0]}/ holds all images, and is taken as their only class; for images "
         "without labels, set ingest.label_pattern=null"
     )
-    return Meaning(kind=NO_CLASSES, said=(said,))
+    return Meaning(kind=NO_CLASSES, inferred=(words,))
 
 
 def _pattern_in_names(

@@ -66,8 +66,8 @@ def find_labels(path: str, options: IngestOptions, rows: TableRows, first: Row) 
     names_label = {"label", "mask"} & {*options.columns, *usual}
     of_boxes = [name for name in first.cells if name.lower() in (*BOXES, "tags")]
     is_joined = options.box_rows is not None or options.label_columns != ()
-    is_said = bool(names_label or of_boxes) or is_joined or options.masks is not None
-    if is_said or options.label_pattern != FIRST_FOLDER:
+    is_stated = bool(names_label or of_boxes) or is_joined or options.masks is not None
+    if is_stated or options.label_pattern != FIRST_FOLDER:
         return options
     columns, split = look_at(rows, None), options.columns.get("split")
     image = options.columns.get("image") or usual.get("image")
@@ -205,9 +205,9 @@ def _find_split_folders(
     path: str, options: IngestOptions, rows: TableRows, image: str
 ) -> IngestOptions:
     """The options of folders in paths that are called train, val, test, where nothing else is."""
-    is_said = options.split_pattern is not None or "split" in options.columns
-    is_said |= options.path_folders != () or any(split for _, split in rows.tables)
-    if is_said or kind_of(path).in_folder is not None:
+    is_stated = options.split_pattern is not None or "split" in options.columns
+    is_stated |= options.path_folders != () or any(split for _, split in rows.tables)
+    if is_stated or kind_of(path).in_folder is not None:
         return options
     cells = (row.cells.get(image) for _, row in rows if not row.problem)
     named = (options.without_prefix(cell).strip() for cell in cells if isinstance(cell, str))

@@ -1,6 +1,6 @@
 """A folder of images is understood once, when it is listed.
 
-What was inferred becomes options, as if a person had written them, and is said.
+What was inferred becomes options, as if a person had written them, and is printed.
 """
 
 import dataclasses
@@ -50,7 +50,7 @@ def understand(
       UnclearLayout: if several meanings are possible.
       UserError: if there are masks, and nothing says what they are for.
     """
-    if tally.is_said:
+    if tally.is_stated:
         return options, ()
     if options.masks is not None or options.label_pattern is None:
         meaning = _find_splits_alone(images, options, tally, list_paths)
@@ -63,17 +63,17 @@ def understand(
         masks, told = _take_label_map(images, meaning.masks, list_paths)
         left_out = tuple(dict.fromkeys((*options.leave_out, *meaning.leave_out)))
         update = {"masks": masks, "leave_out": left_out}
-        return options.model_copy(update=update), (told, *meaning.said)
+        return options.model_copy(update=update), (told, *meaning.inferred)
     if meaning.kind == IN_FILE_NAMES:
         unlabelled = dataclasses.replace(meaning, label_pattern=None)
         named, none = Choice("the classes there", meaning), Choice("no labels", unlabelled)
-        raise UnclearLayout(images, meaning.said[0], (named, none))
+        raise UnclearLayout(images, meaning.inferred[0], (named, none))
     update = {"label_pattern": meaning.label_pattern}
     if meaning.leave_out:
         update["leave_out"] = tuple(dict.fromkeys((*options.leave_out, *meaning.leave_out)))
     if meaning.splits and options.split_pattern is None:
         update |= take_splits(images, options, meaning)
-    return options.model_copy(update=update), meaning.said
+    return options.model_copy(update=update), meaning.inferred
 
 
 def _find_splits_alone(
@@ -83,13 +83,13 @@ def _find_splits_alone(
     if options.masks is None and (masks := find_masks(list_paths)):
         raise UserError(explain_masks(images, masks))
     pattern, splits = _find_kept_splits(tally, options)
-    said = (f"{say_splits(splits)} are taken as splits",) if splits else ()
+    words = (f"{say_splits(splits)} are taken as splits",) if splits else ()
     return Meaning(
         kind=NO_CLASSES,
         label_pattern=options.label_pattern,
         split_pattern=pattern,
         splits=splits,
-        said=said if options.split_pattern is None else (),
+        inferred=words if options.split_pattern is None else (),
     )
 
 
@@ -106,7 +106,7 @@ def _take_label_map(
     """The options of masks whose classes a file names, and what was understood.
 
     Raises:
-      UserError: if there is no such file, or masks show others: what they are for is to be said.
+      UserError: if there is no such file, or there are other masks than the pairs'.
     """
     if masks.templates is None:
         raise UserError(explain_masks(images, masks))

@@ -88,8 +88,8 @@ class Listing:
         def list_paths() -> Iterator[str]:
             return (ref.path for ref in self.refs() if ref.problem is None)
 
-        self.options, said = understand(self.images, self.options, tally, list_paths)
-        self.options = self.options.say_understood(said)
+        self.options, notes = understand(self.images, self.options, tally, list_paths)
+        self.options = self.options.say_understood(notes)
 
     def pair(self, most_refs: int) -> None:
         """Joins images with the masks that were found among them."""
@@ -111,7 +111,7 @@ def list_images(images: str, options: IngestOptions) -> Listing:
       UserError: if the options do not fit what is given, or it cannot be listed.
     """
     kind, prepare = kind_of(images), options.prepare
-    with collect() as said:
+    with collect() as notes:
         source, options = open_complete(images, options)
         tally, refs = Tally(), source.list()
         most = _MOST_REFS if kind.lists_images else SHARDS_AT_ONCE
@@ -143,8 +143,8 @@ def list_images(images: str, options: IngestOptions) -> Listing:
             for find in (find_lost_bits, find_windowless):
                 if lost := find(listing.refs(), listing.source, prepare):
                     noticed(lost)
-    listing.options = listing.options.say_understood(said.understood)
-    listing.noticed = tuple(said.noticed)
+    listing.options = listing.options.say_understood(notes.understood)
+    listing.noticed = tuple(notes.noticed)
     return listing
 
 

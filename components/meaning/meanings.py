@@ -1,4 +1,4 @@
-"""What a folder may mean, and how that is said and asked."""
+"""What a folder may mean, and how that is printed and asked."""
 
 import dataclasses
 import json
@@ -15,7 +15,7 @@ from image_pipeline.components.meaning.masks import (
 
 FIRST_FOLDER = r"(?P<label>[^/]+)/.+"
 """The usual pattern of labels: a class is the first folder."""
-ALL_OF_IT = r"(?P<label>[^/]+)/.*"  # The same, said by a person: nothing is inferred then.
+ALL_OF_IT = r"(?P<label>[^/]+)/.*"  # The same, set by a person: nothing is inferred then.
 ENOUGH = 0.9  # of the images must fit what is inferred
 _MOST_SHOWN = 6
 SPLITS = ("train", "eval", "test")
@@ -35,7 +35,7 @@ class Meaning:
       splits: folders that it finds, each with the pipeline's name for its split.
       leave_out: folders whose images have no place in this.
       masks: those of the images, if that is what they are for.
-      said: what was inferred, a sentence each.
+      inferred: what was inferred, a sentence each.
     """
 
     kind: str
@@ -44,7 +44,7 @@ class Meaning:
     splits: Mapping[str, str] = dataclasses.field(default_factory=dict)
     leave_out: tuple[str, ...] = ()
     masks: Masks | None = None
-    said: tuple[str, ...] = ()
+    inferred: tuple[str, ...] = ()
 
     def options(self) -> dict[str, Any]:
         """Those that say the same, but for the defaults."""

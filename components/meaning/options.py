@@ -191,7 +191,7 @@ class IngestOptions(TableOptions):
 
     @property
     def label_kind(self) -> LabelKind:
-        """What images are said to be; of a table, once its columns are known."""
+        """The kind of labels; of a table, once its columns are known."""
         return _find_kind(tuple(self.column_types.items()), self._has_masks)
 
     @property

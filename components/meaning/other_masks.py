@@ -154,7 +154,7 @@ def _read(images: str, masks: Sequence[str]) -> list[int | str]:
 def _leave_out(paths: Iterable[str], pairs: Mapping[str, str], image: str) -> tuple[str, ...]:
     """The highest folders, or else files, of what is no pair; none if they are very many.
 
-    An image in a folder of pairs stays: that it has no mask is to be said.
+    An image in a folder of pairs stays: that it has no mask is reported.
     """
     both = {*pairs, *pairs.values()}
     own = {folder for path in both for folder in with_parents(path.rpartition("/")[0])}

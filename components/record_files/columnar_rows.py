@@ -226,10 +226,10 @@ def _join(
         made = {n: plain(_name(c, features.get(n))) for n, c in cells.items() if n not in images}
         for name, held in images.items():
             beside = cells.get(name) or {}
-            said, image = beside.pop(_PATH, None), next(held)
-            made[name] = said if image is None else image
-            if image is not None and said and NAME not in made:
-                made[NAME] = said
+            stated, image = beside.pop(_PATH, None), next(held)
+            made[name] = stated if image is None else image
+            if image is not None and stated and NAME not in made:
+                made[NAME] = stated
             if made[name] is not None:
                 made |= {f"{name}.{below}": plain(cell) for below, cell in beside.items()}
         yield Row(line, made | found.unusable)
@@ -238,8 +238,8 @@ def _join(
 def _read_features(schema: pa.Schema) -> Mapping[str, Any]:
     """What `datasets` says of the columns; nothing of another's file."""
     try:
-        said = parse_json((schema.metadata or {}).get(_FEATURES, b"{}").decode())
-        found = said["info"]["features"]
+        stated = parse_json((schema.metadata or {}).get(_FEATURES, b"{}").decode())
+        found = stated["info"]["features"]
     except (ValueError, LookupError, TypeError):
         return {}
     return found if isinstance(found, dict) else {}
@@ -252,8 +252,8 @@ def _name(cell: Any, feature: Any) -> Any:
     if cell is None or not isinstance(feature, dict):
         return cell
     if feature.get("_type") == "ClassLabel":
-        said = feature.get("names")
-        names = said if isinstance(said, list) else []
+        stated = feature.get("names")
+        names = stated if isinstance(stated, list) else []
         is_known = isinstance(cell, int) and 0 <= cell < len(names)
         return names[cell] if is_known else "" if cell == -1 else cell
     inner = feature.get("feature", feature)

@@ -55,7 +55,7 @@ def walk_jpeg(file: tf.Tensor) -> Structure:
         found = found._replace(
             exif_offset=tf.where(is_exif, position + 10, found.exif_offset),
             exif_bytes=tf.where(is_exif, size - 8, found.exif_bytes),
-            components=tf.where(is_frame, position, found.components),  # where they are said
+            components=tf.where(is_frame, position, found.components),  # where they are stated
             adobe=tf.where(is_adobe, position, found.adobe),
         )
         past = tf.where(has_size, 2 + size, tf.where(is_marker, tf.constant(2, tf.int64), 1))

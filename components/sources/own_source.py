@@ -20,7 +20,7 @@ _END = object()
 _OF_READ = (UserError, BadImage, OSError)  # The last two quarantine the image.
 # Types of what is listed.
 _OF_REF = {"path": str, "size_bytes": int, "modified_ns": int, "annotations": Annotations | None}
-_OF_SAID = {"row": str} | dict.fromkeys(("label", "group", "split"), str | None)
+_ANNOTATION_TYPES = {"row": str} | dict.fromkeys(("label", "group", "split"), str | None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,7 +130,7 @@ def explain_wrong(ref: object) -> str:
         return f"an ImageRef with a path, but gave {ref!r}"
     fields: list[tuple[Any, str, Any]] = [(ref, name, kind) for name, kind in _OF_REF.items()]
     if isinstance(ref.annotations, Annotations):
-        fields += [(ref.annotations, name, kind) for name, kind in _OF_SAID.items()]
+        fields += [(ref.annotations, name, kind) for name, kind in _ANNOTATION_TYPES.items()]
     for each, name, kind in fields:
         if not isinstance(value := getattr(each, name), kind):
             return f"{name} as {getattr(kind, '__name__', kind)}, but gave {value!r}"

@@ -1,6 +1,6 @@
 """A row of a table, whatever holds it: a line of text, a record, an index of arrays; and its cells.
 
-A cell may be an image, of which it is said where it is.
+A cell may be an image, given by its location.
 """
 
 import dataclasses

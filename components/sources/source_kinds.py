@@ -279,8 +279,8 @@ def list_tables(images: str) -> Files:
         raise UserError(f"{why} ({describe_error(error)}); make it again.") from error
     if not found:
         raise UserError(f"There is no table {images!r}; give one that exists.")
-    is_said = len({split for _, split in found if split is not None}) > 1
-    return found if is_said else [(path, None) for path, _ in found]
+    is_stated = len({split for _, split in found if split is not None}) > 1
+    return found if is_stated else [(path, None) for path, _ in found]
 
 
 def read_rows(

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 
 @dataclasses.dataclass(frozen=True)
-class Said:
-    """Sentences in the order in which they were said, each once.
+class Notes:
+    """Sentences for the person who ingests, in order, each once.
 
     Attributes:
       understood: what was inferred, which is kept with the data set.
@@ -22,7 +22,7 @@ class Said:
     noticed: list[str] = dataclasses.field(default_factory=list)
 
 
-_collected: contextvars.ContextVar[Said | None] = contextvars.ContextVar("collected", default=None)
+_collected: contextvars.ContextVar[Notes | None] = contextvars.ContextVar("collected", default=None)
 
 
 def understood(sentence: str) -> None:
@@ -32,26 +32,26 @@ def understood(sentence: str) -> None:
       sentence: names the file or folder, what it was taken for, and by which option it may be
         taken otherwise; without a full stop.
     """
-    said = _collected.get()
-    if said is not None and sentence not in said.understood:
-        said.understood.append(sentence)
+    notes = _collected.get()
+    if notes is not None and sentence not in notes.understood:
+        notes.understood.append(sentence)
 
 
 def noticed(sentence: str) -> None:
     """Says what lies beside the images, or is likely a mistake in them."""
-    said = _collected.get()
-    if said is not None and sentence not in said.noticed:
-        said.noticed.append(sentence)
+    notes = _collected.get()
+    if notes is not None and sentence not in notes.noticed:
+        notes.noticed.append(sentence)
 
 
 @contextlib.contextmanager
-def collect() -> Iterator[Said]:
-    """What is said meanwhile; what is noticed is so by whoever collects around it, too."""
-    said = Said()
-    token = _collected.set(said)
+def collect() -> Iterator[Notes]:
+    """Collects the notes made meanwhile; what is noticed goes to an enclosing `collect`, too."""
+    notes = Notes()
+    token = _collected.set(notes)
     try:
-        yield said
+        yield notes
     finally:
         _collected.reset(token)
-    for sentence in said.noticed:
+    for sentence in notes.noticed:
         noticed(sentence)

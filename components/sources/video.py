@@ -284,5 +284,5 @@ def _call(function: Callable[..., Any], *args: Any, **settings: Any) -> Any:
     try:
         return function(*args, **settings)
     except (av.error.FFmpegError, ValueError) as error:
-        said = getattr(error, "strerror", None) or error
-        raise BadImage(CORRUPT, f"the video cannot be read ({said})") from error
+        reason = getattr(error, "strerror", None) or error
+        raise BadImage(CORRUPT, f"the video cannot be read ({reason})") from error

@@ -33,15 +33,15 @@ def read_profile(needs_keys: bool) -> dict[str, str]:
             f"AWS_PROFILE must name a profile in ~/.aws/credentials or ~/.aws/config, but {name!r} "
             "is in neither; correct it, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
         )
-    said = {**(config or {}), **(keys or {})}
-    if asked and needs_keys and "aws_access_key_id" not in said:
+    settings = {**(config or {}), **(keys or {})}
+    if asked and needs_keys and "aws_access_key_id" not in settings:
         raise UserError(
             f"The profile {name!r} must have aws_access_key_id, but gets its keys in another way "
             "(a role, SSO or a process); fetch them into the environment: "
             f'eval "$(aws configure export-credentials --profile {name} --format env)".'
         )
     wanted = _PLACE | (_KEYS if needs_keys else {})
-    return {ours: said[theirs] for theirs, ours in wanted.items() if said.get(theirs)}
+    return {ours: settings[theirs] for theirs, ours in wanted.items() if settings.get(theirs)}
 
 
 def _read_section(variable: str, default: str, section: str) -> dict[str, str] | None:

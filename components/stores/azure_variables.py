@@ -37,18 +37,18 @@ def _read_connection(text: str) -> dict[str, str]:
     if not text:
         return {}
     pairs = [part.partition("=") for part in text.strip(";").split(";")]
-    said = {key.strip(): value.strip() for key, _, value in pairs}
-    if said.get("UseDevelopmentStorage") == "true":
+    settings = {key.strip(): value.strip() for key, _, value in pairs}
+    if settings.get("UseDevelopmentStorage") == "true":
         return dict(_DEVELOPMENT)
-    found = {ours: said[theirs] for theirs, ours in _PARTS.items() if said.get(theirs)}
+    found = {ours: settings[theirs] for theirs, ours in _PARTS.items() if settings.get(theirs)}
     if "account_name" not in found and "endpoint" not in found:
         raise UserError(
             f"{_CONNECTION} must have AccountName=… or BlobEndpoint=… among its parts, got only "
-            f"{', '.join(said)}; copy the whole line from the portal's access keys."
+            f"{', '.join(settings)}; copy the whole line from the portal's access keys."
         )
     if "endpoint" not in found:
-        protocol = said.get("DefaultEndpointsProtocol", "https")
-        suffix = said.get("EndpointSuffix", "core.windows.net")
+        protocol = settings.get("DefaultEndpointsProtocol", "https")
+        suffix = settings.get("EndpointSuffix", "core.windows.net")
         found["endpoint"] = f"{protocol}://{found['account_name']}.blob.{suffix}"
     if "account_name" not in found:  # A connection string with a SAS token has none.
         found["account_name"] = found["endpoint"].partition("://")[2].partition(".")[0]

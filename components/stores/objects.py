@@ -170,7 +170,7 @@ class ObjectStore:
         with _explained(uris[0], self._kind):
             try:
                 self._ask(obstore.delete, self._store, names)
-            except FileNotFoundError:  # Azure's: which one it is is not said.
+            except FileNotFoundError:  # Azure does not say which one.
                 for name in names:
                     with contextlib.suppress(FileNotFoundError):
                         self._ask(obstore.delete, self._store, name)

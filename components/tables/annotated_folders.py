@@ -1,4 +1,4 @@
-"""What the formats of annotations in folders have in common: how files are found, and said."""
+"""What the formats of annotations in folders have in common: finding files, and counting them."""
 
 import collections
 import functools
@@ -108,34 +108,34 @@ def _list_images(folder: str, modified_ns: int) -> dict[str, str]:
     return {stem: stem + ending for stem, ending in found if ending.lower() in IMAGE_ENDINGS}
 
 
-def find_image(folder: str, below: str, stem: str, said: str) -> tuple[str, bool]:
+def find_image(folder: str, below: str, stem: str, stated: str) -> tuple[str, bool]:
     """The path of an annotation's image, as it is there, or else as the annotation says.
 
     Args:
       folder: the one that is read.
       below: the annotation's own, in it.
-      stem: what the annotation is called without its ending, which counts more than `said`.
-      said: the name or path of the image that the annotation gives; "" if it gives none.
+      stem: what the annotation is called without its ending, which counts more than `stated`.
+      stated: the name or path of the image that the annotation gives; "" if it gives none.
 
     Returns:
       The path, and whether the annotation says another image, which is there, too.
     """
-    said = said.replace("\\", "/").rpartition("/")[2]
+    stated = stated.replace("\\", "/").rpartition("/")[2]
     beside = os.path.join(folder, below)
     places = [beside, *(os.path.join(beside, "..", each) for each in _IMAGE_FOLDERS)]
     places += [os.path.join(folder, each) for each in _IMAGE_FOLDERS]
     places += _mirrored(folder, below)
-    said_stem = os.path.splitext(said)[0]
+    stated_stem = os.path.splitext(stated)[0]
     for place in places:
         images = images_by_stem(os.path.normpath(place))
-        for each in (stem, said_stem):
+        for each in (stem, stated_stem):
             if each in images:
-                is_renamed = said_stem != each and said_stem in images
+                is_renamed = stated_stem != each and stated_stem in images
                 # Others of its name may be masks of it, or thumbnails.
-                is_said = said_stem == each and os.path.isfile(os.path.join(place, said))
-                name = said if is_said else images[each]
+                is_stated = stated_stem == each and os.path.isfile(os.path.join(place, stated))
+                name = stated if is_stated else images[each]
                 return os.path.abspath(os.path.join(place, name)), is_renamed
-    return os.path.abspath(os.path.join(beside, said or f"{stem}.jpg")), False
+    return os.path.abspath(os.path.join(beside, stated or f"{stem}.jpg")), False
 
 
 @functools.lru_cache(maxsize=64)

@@ -145,7 +145,7 @@ def name_beside_held(
     others: Sequence[str],
     given: Mapping[str, str | None],
 ) -> dict[str, str]:
-    """The columns of a table that holds images: which of these are one, and what is said of it."""
+    """The columns of a table that holds images: which of these are one, and its annotations."""
     columns = {name: column for name, column in given.items() if column is not None}
     columns = _add_usual(columns, held, _KEYS_OF_HELD, given, str)
     columns = _add_usual(columns, held, USUAL_OF_HELD, given, name_of)

@@ -40,9 +40,9 @@ class BoxForm:
     numbers: tuple[str, ...]
     format: str
 
-    def place_of(self, said: Any) -> dict[str, Any] | None:
+    def place_of(self, item: Any) -> dict[str, Any] | None:
         """Where an object has its numbers; None if it has none."""
-        place = said.get(self.place) if self.place and isinstance(said, dict) else said
+        place = item.get(self.place) if self.place and isinstance(item, dict) else item
         has_all = isinstance(place, dict) and (self.place or place.keys() >= {*self.numbers})
         return place if has_all else None
 
@@ -62,8 +62,8 @@ _FORMS = (
 
 def find_form(objects: Sequence[Any]) -> BoxForm | None:
     """The form of boxes that a list of JSON has; None if it is none of images and boxes."""
-    said = [each for image in objects for each in _objects_of(image)]
-    return next((form for form in _FORMS if any(map(form.place_of, said))), None)
+    item = [each for image in objects for each in _objects_of(image)]
+    return next((form for form in _FORMS if any(map(form.place_of, item))), None)
 
 
 def join_boxes(image: Any, form: BoxForm) -> Any:
@@ -91,8 +91,8 @@ def count_outlines(objects: Sequence[Any], form: BoxForm) -> int:
     return sum(_is_outline(each, form) for image in objects for each in _objects_of(image))
 
 
-def _is_outline(said: Any, form: BoxForm) -> bool:
-    return isinstance(said, dict) and "poly2d" in said and form.place_of(said) is None
+def _is_outline(item: Any, form: BoxForm) -> bool:
+    return isinstance(item, dict) and "poly2d" in item and form.place_of(item) is None
 
 
 def _objects_of(image: Any) -> list[Any]:
@@ -104,13 +104,13 @@ def _first(image: dict[str, Any], keys: Sequence[str]) -> Any:
     return next((image[key] for key in keys if image.get(key) is not None), None)
 
 
-def _read_box(said: Any, form: BoxForm) -> Any:
+def _read_box(item: Any, form: BoxForm) -> Any:
     """As `box_cells.read_boxes` takes it, or as it is if it is no box, which it says then."""
-    place = form.place_of(said)
+    place = form.place_of(item)
     if place is None:
-        return said
-    names = said.get("names")
-    name = _first(said, ("label", "category")) or (
+        return item
+    names = item.get("names")
+    name = _first(item, ("label", "category")) or (
         names[0] if isinstance(names, list) and names else None
     )
     return {"bbox": [place.get(number) for number in form.numbers], "category": name}

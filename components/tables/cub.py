@@ -71,14 +71,14 @@ def _read_list(folder: str, name: str) -> dict[str, str]:
         return found
     with open_lines(path) as lines:
         for line, text in enumerate(lines, 1):
-            id_, said = (*text.split(None, 1), "", "")[:2]
+            id_, value = (*text.split(None, 1), "", "")[:2]
             if not id_:
                 continue
-            if not said:
+            if not value:
                 raise TableError(line, f"{name} says nothing of {show(id_)}; add it.")
             if id_ in found:
                 raise TableError(line, f"{name} has the number {show(id_)} twice; keep one.")
-            found[id_] = said.strip()
+            found[id_] = value.strip()
     return found
 
 

@@ -1,6 +1,6 @@
 """Masks that no file holds: rows say which pixels are of which class, and the mask is drawn of it.
 
-A reference to such a mask has what is said, not pixels; these are drawn where it is read.
+A reference to such a mask holds its annotations, not pixels; these are drawn where it is read.
 """
 
 import io
@@ -67,8 +67,8 @@ def refer_to_segments(
       classes: the levels of each class, for `drawn_classes`; none if another mask tells them.
       modified_ns: when the PNG was changed.
     """
-    said = json.dumps([classes, list(segments.items())])
-    return EmbeddedImage(Location(path, SEGMENTS, 0, 1, said), _MOST_BYTES, modified_ns)
+    drawing = json.dumps([classes, list(segments.items())])
+    return EmbeddedImage(Location(path, SEGMENTS, 0, 1, drawing), _MOST_BYTES, modified_ns)
 
 
 def drawn_classes(cell: Any) -> dict[str, tuple[int, ...]] | None:

@@ -1,6 +1,6 @@
 """Rows of which several are one image, or columns of which several are one label, joined to one.
 
-What is joined is said by options; nothing is inferred here.
+Options say what is joined; nothing is inferred here.
 """
 
 import array

@@ -205,7 +205,7 @@ def _read_labels(
 
 
 def _find_name(image: Mapping[str, Any]) -> Any:
-    """An image's path; or the end of its address, where that is all that is said, as by LVIS."""
+    """An image's path; or the end of its address, where nothing else is given, as by LVIS."""
     name, url = image.get("file_name"), image.get("coco_url")
     return url.rpartition("/")[2] if name is None and isinstance(url, str) else name
 

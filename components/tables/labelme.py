@@ -200,7 +200,7 @@ def _read_shape(shape: Any, size: list[int]) -> Shape:
     return label, kind, points.tolist(), [points.tolist()]
 
 
-def _read_mask(said: Any, points: np.ndarray, size: list[int], label: str) -> dict[str, Any]:
+def _read_mask(encoded: Any, points: np.ndarray, size: list[int], label: str) -> dict[str, Any]:
     """A mask between two points, the last one inside, as COCO's run lengths of the whole image."""
     (left, top), (right, bottom) = (map(int, point) for point in points[:2].tolist())
     width, height = size or (0, 0)
@@ -209,7 +209,7 @@ def _read_mask(said: Any, points: np.ndarray, size: list[int], label: str) -> di
     if width * height > MOST_PIXELS:
         raise ValueError(f"has a mask of {width} x {height} pixels; there may be {MOST_PIXELS:,}")
     try:
-        with Image.open(io.BytesIO(base64.b64decode(str(said), validate=True))) as opened:
+        with Image.open(io.BytesIO(base64.b64decode(str(encoded), validate=True))) as opened:
             if opened.size != (right - left + 1, bottom - top + 1):
                 raise ValueError(f"its size is {opened.size}")
             pixels = np.asarray(opened.convert("L")) > 0

@@ -52,7 +52,7 @@ def refer_to_outlines(
 
     Args:
       path: of the file that has the outlines.
-      size: width and height of the image that they are of; empty if that is not said.
+      size: width and height of the image that they are of; empty if it is not stated.
       objects: of each the level that it is drawn with, None if it is of no class; its outline as
         JSON; and what a message calls it. Where objects overlap, the smaller one is on top, of
         equal ones the later.
@@ -60,9 +60,9 @@ def refer_to_outlines(
       modified_ns: when the file was changed.
       image: the path of the image, whose size counts where the file does not say it.
     """
-    said = json.dumps([classes, list(size) or image, list(objects)])
+    drawing = json.dumps([classes, list(size) or image, list(objects)])
     most_bytes = min(_MOST_BYTES, 2**12 + 3 * int(np.prod(size))) if size else _MOST_BYTES
-    return EmbeddedImage(Location(path, OUTLINES, 0, 1, said), most_bytes, modified_ns)
+    return EmbeddedImage(Location(path, OUTLINES, 0, 1, drawing), most_bytes, modified_ns)
 
 
 def read_outlines(ref: ImageRef, most_bytes: int) -> bytes:

@@ -54,11 +54,11 @@ def read_panoptic(
     folder = _find_folder(path, annotations)
     rows: list[dict[str, Any]] = []
     for image in images:
-        said = by_image.get(image.get("id"))
+        matching = by_image.get(image.get("id"))
         mask: EmbeddedImage | None = None
-        if said is not None:
-            png = files.join(folder, _file_name(said))
-            segments = _read_segments(said, names)
+        if matching is not None:
+            png = files.join(folder, _file_name(matching))
+            segments = _read_segments(matching, names)
             mask = refer_to_segments(png, segments, classes, find_time(png))
             classes = {}  # The first one tells them.
         row = {"file_name": image.get("file_name"), "image_id": image.get("id")}

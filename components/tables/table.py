@@ -196,7 +196,7 @@ class Table:
     def _read_labels(self, hashes: set[int]) -> dict[str, str]:
         """The labels of each path that several rows name, as messages have them; "" if it is one.
 
-        A file may be named by all rows of a table: what is kept of it, and said, is not theirs.
+        A file may be named by all rows of a table: what is kept and reported of it is not theirs.
         """
         labels: dict[str, set[str]] = collections.defaultdict(set)
         for place, split, row in self._rows():
@@ -302,11 +302,11 @@ class Table:
             further = tuple(self._convert(name, row) for name in self._further)
         except ValueError as error:
             return self._bad_row("wrong_type", place, str(error))
-        said = Annotations(place, further=further, **roles)
-        ref = self._refer(self._cell(row, "image"), path, said)
+        stated = Annotations(place, further=further, **roles)
+        ref = self._refer(self._cell(row, "image"), path, stated)
         mask = self._cell(row, "mask")
         called = path if isinstance(mask, EmbeddedImage) else self._clean_path(mask, split)
-        return dataclasses.replace(ref, mask=self._refer(mask, called, said)) if called else ref
+        return dataclasses.replace(ref, mask=self._refer(mask, called, stated)) if called else ref
 
     def _find_misfit(self, row: Row) -> str:
         """Which cell of a path can be none, and why; empty if all can."""
@@ -331,15 +331,15 @@ class Table:
         except ValueError as error:
             raise ValueError(f"the column {column!r} must be of type {type_}: {error}") from error
 
-    def _refer(self, cell: object, path: str, said: Annotations) -> ImageRef:
+    def _refer(self, cell: object, path: str, stated: Annotations) -> ImageRef:
         """To an image or a mask that the row names or holds."""
         if isinstance(cell, EmbeddedImage):
             return ImageRef(
-                path, cell.size_bytes, cell.modified_ns, annotations=said, location=cell.location
+                path, cell.size_bytes, cell.modified_ns, annotations=stated, location=cell.location
             )
-        return self._look_up(path, said)
+        return self._look_up(path, stated)
 
-    def _look_up(self, path: str, said: Annotations) -> ImageRef:
+    def _look_up(self, path: str, stated: Annotations) -> ImageRef:
         """A local file's size and time; a store is not asked for each."""
         located = locate(self.root, path)
         is_local = files.is_local(located)
@@ -355,12 +355,12 @@ class Table:
                 is_whole = not is_local or path[:1] == "/"
                 further = "ingest.root_dir to the folder of all images, or " * is_whole
                 message = (
-                    f"{said.row}: {show(path)} leads out of {root!r}; if it may, set {further}"
+                    f"{stated.row}: {show(path)} leads out of {root!r}; if it may, set {further}"
                     "ingest.follow_links=true"
                 )
-                return ImageRef(path, 0, 0, OUTSIDE, message, said)
+                return ImageRef(path, 0, 0, OUTSIDE, message, stated)
             if not is_local:
-                return ImageRef(path, 0, 0, annotations=said)
+                return ImageRef(path, 0, 0, annotations=stated)
         try:
             status = os.stat(located) if status is None or is_link else status
         except (OSError, ValueError):
@@ -368,13 +368,13 @@ class Table:
             cased = find_cased(self.root, path) if is_below else None
             if cased not in (None, path):
                 self._cased[path] = cased
-                return self._look_up(cased, said)
-            message = f"{said.row}: there is no file {show(path)}"
-            return ImageRef(path, 0, 0, MISSING_FILE, message, said)
+                return self._look_up(cased, stated)
+            message = f"{stated.row}: there is no file {show(path)}"
+            return ImageRef(path, 0, 0, MISSING_FILE, message, stated)
         if not stat.S_ISREG(status.st_mode):
-            message = f"{said.row}: {path!r} is a folder, or no regular file"
-            return ImageRef(path, 0, 0, NOT_A_FILE, message, said)
-        return ImageRef(path, status.st_size, status.st_mtime_ns, annotations=said)
+            message = f"{stated.row}: {path!r} is a folder, or no regular file"
+            return ImageRef(path, 0, 0, NOT_A_FILE, message, stated)
+        return ImageRef(path, status.st_size, status.st_mtime_ns, annotations=stated)
 
     def _is_in_plain_folder(self, path: str) -> bool:
         folder = path.rpartition("/")[0]

@@ -54,9 +54,9 @@ def complete_options(path: str, options: T, rows: Iterable[tuple[str, Row]] | No
     found = TableRows(path, options).with_places() if rows is None else rows
     guesses, misfits = _guess_types(path, found, options.columns)
     held = _find_held(path, guesses, misfits)
-    said = {c: guess for c, guess in guesses.items() if not _says_nothing(c, guess, options)}
-    given = name_boxes(said, name_tags(said, options.columns))
-    columns = name_columns(path, list(said), held, given, next(iter(misfits.values()), ""))
+    kept = {c: guess for c, guess in guesses.items() if not _says_nothing(c, guess, options)}
+    given = name_boxes(kept, name_tags(kept, options.columns))
+    columns = name_columns(path, list(kept), held, given, next(iter(misfits.values()), ""))
     types = _label_type(columns, guesses, options)
     types |= {
         name: options.column_types.get(name) or guess.type
@@ -201,7 +201,7 @@ def _check_paths(
 
 
 def _start_guess(column: str, cell: object, given: Mapping[str, str | None]) -> TypeGuess:
-    """Of images, or of boxes: if that is said, or the name and first cell are of boxes."""
+    """Of images, or of boxes: if that is stated, or the name and first cell are of boxes."""
     if isinstance(cell, EmbeddedImage) or (isinstance(cell, Unusable) and cell.is_images):
         return ImageGuess()
     if "boxes" in given:

@@ -212,12 +212,12 @@ def _read_separated(
     """A line of names, and then rows; the delimiter is the one that the names have most of."""
     with open_lines(path) as lines:
         names_line = lines.readline()
-        said = _SEPARATOR.fullmatch(names_line.strip())
-        if said is None:  # Excel's own line, which says it, is passed.
+        separator = _SEPARATOR.fullmatch(names_line.strip())
+        if separator is None:  # Excel's own line, which names it, is skipped.
             lines.seek(0)
-        delimiter = delimiter or (said and said[1]) or max(",;\t|", key=names_line.count)
+        delimiter = delimiter or (separator and separator[1]) or max(",;\t|", key=names_line.count)
         reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
-        rows = _part_joined(path, _read_cells(reader, passed=int(said is not None)))
+        rows = _part_joined(path, _read_cells(reader, passed=int(separator is not None)))
         yield from hold_pixels(path, rows, columns, pixel_shape)
 
 

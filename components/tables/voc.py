@@ -47,7 +47,7 @@ def read_voc(folder: str, columns: Asked) -> Iterator[Row]:
     """Reads all XML files below a folder, in the order of their paths.
 
     Yields:
-      A row an image: where it is, its boxes, what is said of each object, and its split. A file
+      A row an image: where it is, its boxes, the marks of each object, and its split. A file
       that cannot be read is a row with a problem.
     """
     splits, seen, taken = _read_splits(folder), [], set[str]()
@@ -128,8 +128,8 @@ def _read_one(folder: str, below: str, name: str) -> tuple[dict[str, Any], bool]
     objects = root.findall("object")
     stated = {SIZE: _read_size(root), BOXES: list(map(_read_object, objects)), FORMAT: "xyxy"}
     marks = {mark: [_read_mark(each, mark) for each in objects] for mark in _MARKS}
-    said = (root.findtext("filename") or "").strip()
-    image, is_renamed = find_image(folder, below, name[:-4], said)
+    file_name = (root.findtext("filename") or "").strip()
+    image, is_renamed = find_image(folder, below, name[:-4], file_name)
     return {"image": image, "boxes": StatedBoxes(stated)} | marks, is_renamed
 
 

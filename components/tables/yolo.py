@@ -74,11 +74,11 @@ def _find_yaml(folder: str) -> dict[str, Any] | None:
     names = next((names for below, _, names in glance(folder) if not below), [])
     for name in (each for each in names if each.endswith((".yaml", ".yml"))):
         try:
-            said = yaml.safe_load(read_head(os.path.join(folder, name), 2**20))
+            settings = yaml.safe_load(read_head(os.path.join(folder, name), 2**20))
         except (yaml.YAMLError, ValueError, RecursionError):
             continue
-        if isinstance(said, dict) and isinstance(said.get("names"), list | dict):
-            return said
+        if isinstance(settings, dict) and isinstance(settings.get("names"), list | dict):
+            return settings
     return None
 
 
@@ -91,9 +91,9 @@ def read_yolo(folder: str, columns: Asked) -> Iterator[Row]:
     Raises:
       TableError: if nothing names the classes, or no image has a file of labels.
     """
-    said = _find_yaml(folder) or _read_data(folder)
-    form = _Form(_name_classes(folder, said), _count_keypoints(said))
-    lists = _read_lists(folder, said)
+    settings = _find_yaml(folder) or _read_data(folder)
+    form = _Form(_name_classes(folder, settings), _count_keypoints(settings))
+    lists = _read_lists(folder, settings)
     number, without, splits = 0, 0, []
     for below, _, names in walk(folder):
         for name in names:
@@ -139,10 +139,13 @@ def _read_data(folder: str) -> dict[str, Any]:
     """What Darknet's `obj.data` says of lists of images, as `data.yaml` would; or usual lists."""
     text = read_head(os.path.join(folder, _DATA)).decode(errors="replace")
     pairs = (line.partition("=") for line in text.splitlines())
-    said = {key.strip(): value.strip() for key, _, value in pairs}
-    said = {"train": said.get("train", "train.txt"), "val": said.get("valid", "valid.txt")}
+    settings = {key.strip(): value.strip() for key, _, value in pairs}
+    settings = {
+        "train": settings.get("train", "train.txt"),
+        "val": settings.get("valid", "valid.txt"),
+    }
     return {
-        split: each for split, each in said.items() if os.path.isfile(_find_below(folder, each))
+        split: each for split, each in settings.items() if os.path.isfile(_find_below(folder, each))
     }
 
 
@@ -154,16 +157,16 @@ def _find_below(folder: str, path: str) -> str:
     return next((end for end in ends if os.path.exists(end)), given)
 
 
-def _count_keypoints(said: Mapping[str, Any]) -> int:
+def _count_keypoints(settings: Mapping[str, Any]) -> int:
     """How many numbers of keypoints follow a box, by `kpt_shape`; 0 if it says none."""
-    shape = said.get("kpt_shape")
+    shape = settings.get("kpt_shape")
     is_shape = isinstance(shape, list) and all(type(each) is int for each in shape)
     return math.prod(shape) if is_shape and shape else 0
 
 
-def _name_classes(folder: str, said: Mapping[str, Any]) -> dict[int, str]:
-    if "names" in said:
-        return _check_names(folder, said["names"], said.get("nc"))
+def _name_classes(folder: str, settings: Mapping[str, Any]) -> dict[int, str]:
+    if "names" in settings:
+        return _check_names(folder, settings["names"], settings.get("nc"))
     named = {}
     for below, _, found in walk(folder):
         for path in (os.path.join(folder, below, name) for name in _NAMES if name in found):
@@ -184,9 +187,9 @@ def _name_classes(folder: str, said: Mapping[str, Any]) -> dict[int, str]:
     )
 
 
-def _check_names(folder: str, said: Any, count: Any) -> dict[int, str]:
+def _check_names(folder: str, settings: Any, count: Any) -> dict[int, str]:
     """The classes that a YAML file names, by their numbers; raises TableError."""
-    names = dict(enumerate(said)) if isinstance(said, list) else dict(said)
+    names = dict(enumerate(settings)) if isinstance(settings, list) else dict(settings)
     if not all(isinstance(number, int) and number >= 0 for number in names):
         raise TableError(1, f"{folder}: names must have whole numbers, as in names: {{0: cat}}.")
     if not all(isinstance(name, str | int | float) for name in names.values()):
@@ -200,17 +203,17 @@ def _check_names(folder: str, said: Any, count: Any) -> dict[int, str]:
     return named
 
 
-def _read_lists(folder: str, said: Mapping[str, Any]) -> dict[str, str]:
+def _read_lists(folder: str, settings: Mapping[str, Any]) -> dict[str, str]:
     """The split of each image that a list of data.yaml names, by its path below the folder."""
     found: dict[str, str] = {}
     for split in ("train", "val", "test"):
-        named = said.get(split)
-        if split != "train" and named == said.get("train"):
+        named = settings.get(split)
+        if split != "train" and named == settings.get("train"):
             continue
         for each in named if isinstance(named, list) else [named]:
             if not isinstance(each, str):
                 continue
-            start = os.path.join(folder, str(said.get("path") or ""))
+            start = os.path.join(folder, str(settings.get("path") or ""))
             place = next(
                 (
                     p

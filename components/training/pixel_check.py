@@ -58,8 +58,8 @@ def notice_pixels(
     """What a network's own first layers, or its weights, were made for, and do not get.
 
     A network may scale its images itself, as EfficientNet, MobileNetV3 and ConvNeXt do; or have
-    been trained, as ResNet and VGG, behind a function of `keras.applications`. Nothing is said of
-    weights that were not trained, nor behind a step that is not known.
+    been trained, as ResNet and VGG, behind a function of `keras.applications`. Nothing is reported
+    for weights that were not trained, nor behind a step that is not known.
 
     Args:
       model: built.

@@ -104,7 +104,7 @@ def _decode_tiles(image: StoredImage, channels: int, window: Sequence[int]) -> n
     try:
         pixels = _decode_jpeg(part.encoded, channels)
     except ValueError:
-        return None  # Of the whole image, what is wrong can be said.
+        return None  # Decoding the whole image reports what is wrong.
     top, left = window[0] - part.top, window[1] - part.left
     return pixels[top : top + window[2], left : left + window[3]]
 

@@ -135,7 +135,7 @@ def _measure_tile(width: int, sampling: bytes, interval: int) -> tuple[int, int]
       sampling: a byte of each colour: how often across (its upper half) and down (the lower).
       interval: from one marker to the next, in blocks that have all colours (MCUs).
     """
-    is_gray = len(sampling) == 1  # Whose blocks are single ones, whatever is said.
+    is_gray = len(sampling) == 1  # Its blocks are single ones, whatever its header states.
     across = _BLOCK_PX * (1 if is_gray else max(each >> 4 for each in sampling))
     down = _BLOCK_PX * (1 if is_gray else max(each & 15 for each in sampling))
     in_row = -(-width // across) if across else 0

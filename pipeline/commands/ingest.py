@@ -58,12 +58,12 @@ def ingest(
     listing = check_ingest(images_dir, output_dir, config.ingest, beam_args)
     with open_terminal(os.path.join(output_dir, ".ingest.log")) as console:
         from image_pipeline.run.ingest import ingest_folder, print_ingest
-        from image_pipeline.show.ingest_summary import said_of_source
+        from image_pipeline.show.ingest_summary import describe_inferred
         from image_pipeline.show.progress import ComponentProgress
         from image_pipeline.show.terminal import print_rows
 
         if not (as_json or quiet):
-            print_rows(said_of_source(listing.options.understood, listing.noticed), console)
+            print_rows(describe_inferred(listing.options.understood, listing.noticed), console)
         with ComponentProgress(None if as_json or quiet else console) as progress:
             progress.start("ingest")
             summary = ingest_folder(listing, output_dir, beam_args, replace)

@@ -164,14 +164,14 @@ def _read_folder(
     from image_pipeline.components.meaning.counted_folders import list_images_of
     from image_pipeline.components.meaning.open_source import open_source
     from image_pipeline.components.meaning.options import IngestOptions
-    from image_pipeline.init.layout import find_said, guess_layout, split_pairs
+    from image_pipeline.init.layout import find_annotated, guess_layout, split_pairs
     from image_pipeline.init.listing import list_files
 
     refuse_other_records(images_dir)
     source = open_source(images_dir, given)
     refs = list_files(source)
     paths = list(refs)
-    layout = find_said(refs.values()) or guess_layout(paths, images_dir, chosen)
+    layout = find_annotated(refs.values()) or guess_layout(paths, images_dir, chosen)
     if layout.masks is None:
         images = list_images_of(paths)
         own = [refs[path] for path in images if not path.startswith(layout.leave_out)]
@@ -192,7 +192,9 @@ def _read_folder(
         told = f"{named.path} names the classes and {what} of masks{named.say_unnamed()}"
         told = named.doubt or told
         classes = {} if named.doubt else named.classes
-        layout = dataclasses.replace(layout, mask_classes=classes, said=(*layout.said, told))
+        layout = dataclasses.replace(
+            layout, mask_classes=classes, inferred=(*layout.inferred, told)
+        )
     layout = dataclasses.replace(layout, images=len(images), levels=levels)
     return images_dir, layout, source, [refs[path] for path in images]
 
@@ -312,10 +314,10 @@ def _forecast(
     options, each = IngestOptions.model_validate(yaml.safe_load(text)["ingest"]), 1.0
     noticed: tuple[str, ...] = ()
     if layout.columns:  # They were read already, perhaps by other options.
-        with collect() as said:
+        with collect() as notes:
             source, options = open_complete(images_dir, options, getattr(source, "rows", None))
             refs = list(source.list())
-        noticed = tuple(said.noticed)
+        noticed = tuple(notes.noticed)
     elif layout.has_masks or images == len(refs):
         listing = list_images(images_dir, options)
         source, refs, options = listing.source, list(listing.refs()), listing.options

@@ -130,7 +130,7 @@ def _cross_validate(
 ) -> None:
     from image_pipeline.components.locks import hold_lock
     from image_pipeline.run.functions import check_functions
-    from image_pipeline.show.ingest_summary import said_of_source
+    from image_pipeline.show.ingest_summary import describe_inferred
     from image_pipeline.show.terminal import print_rows
 
     with hold_lock(plan.output_dir), open_terminal(plan.folder.log_path) as console:
@@ -145,7 +145,7 @@ def _cross_validate(
             *check_functions(plan.config, len(survey.classes), plan.part),
         ]
         if told is not None:
-            print_rows(said_of_source(survey.options.understood, noticed), told)
+            print_rows(describe_inferred(survey.options.understood, noticed), told)
         with ComponentProgress(told) as progress:
             summary = cross_validate(
                 plan.config, survey, plan.output_dir, folds, plan.beam_args, progress.start
@@ -169,7 +169,7 @@ def _run_and_tell(plan: "RunPlan", survey: "Listing", as_json: bool, quiet: bool
     from image_pipeline.components.locks import hold_lock
     from image_pipeline.run.metadata_file import check_metadata
     from image_pipeline.run_folder import RunFolder
-    from image_pipeline.show.ingest_summary import describe_survey, said_of_source
+    from image_pipeline.show.ingest_summary import describe_inferred, describe_survey
     from image_pipeline.show.terminal import print_rows
 
     folder = RunFolder(plan.output_dir)
@@ -184,7 +184,7 @@ def _run_and_tell(plan: "RunPlan", survey: "Listing", as_json: bool, quiet: bool
             if plan.config.ingest.generator is not None:
                 what = f"{survey.found:,} shards of {plan.images_dir}"
             told.print(f"{what}; {plan.beam_args[0]}")
-            print_rows(said_of_source(survey.options.understood, survey.noticed), told)
+            print_rows(describe_inferred(survey.options.understood, survey.noticed), told)
         summary = _run_with_progress(plan, len(survey.classes), told, check)
         if told is not None:
             from image_pipeline.show.summary import print_summary

@@ -26,7 +26,7 @@ def found_rows(layout: Layout, sizes: Sizes, copies: float | None) -> list[tuple
       copies: share of the images that are copies of others; None if it is unknown.
     """
     kind = layout.kind_of_label
-    rows = [("layout", layout.kind), *(("taken as", sentence) for sentence in layout.said)]
+    rows = [("layout", layout.kind), *(("taken as", sentence) for sentence in layout.inferred)]
     if kind in ("classes", "tags") and layout.columns:  # Of a folder, its listing says so.
         slips = find_slips(layout.classes, layout.label_pattern is not None, kind == "tags")
         rows += [("look at", sentence) for sentence in slips]
@@ -150,13 +150,13 @@ def _label_rows(layout: Layout, kind: str) -> list[tuple[str, str]]:
 
 def _list_columns(layout: Layout) -> str:
     """Each name with the column that it stands for, or with its type."""
-    said = [
+    parts = [
         f"{name}: {column!r}" if name not in layout.column_types else f"{name} ({type_})"
         for name, column in layout.columns.items()
         if column is not None
         for type_ in [layout.column_types.get(name)]
     ]
-    return ", ".join(said)
+    return ", ".join(parts)
 
 
 def _list_some(layout: Layout) -> str:

@@ -61,7 +61,7 @@ class Layout:
         first items: nobody knows how many there are.
       unread: files named as images that are not read, such as .svg, or .heic without the extra that
         reads it: how many have which ending.
-      said: what was inferred of what folders mean, a sentence each.
+      inferred: what was inferred of what folders mean, a sentence each.
     """
 
     kind: str
@@ -86,11 +86,11 @@ class Layout:
     video: VideoOptions | None = None
     generator: GeneratorOptions | None = None
     unread: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    said: tuple[str, ...] = ()
+    inferred: tuple[str, ...] = ()
 
     @property
     def kind_of_label(self) -> str:
-        """What images are said to be: "masks", "boxes", "tags", "values" or "classes"."""
+        """What labels images have: "masks", "boxes", "tags", "values" or "classes"."""
         if self.has_masks:
             return "masks"
         if "boxes" in self.column_types:
@@ -137,16 +137,20 @@ def guess_layout(paths: Collection[str], folder: str = "", chosen: Meaning | Non
         leave_out=meaning.leave_out,
         masks=meaning.masks,
         unread=_count_unread(paths),
-        said=meaning.said,
+        inferred=meaning.inferred,
     )
 
 
-def find_said(refs: Iterable[ImageRef]) -> Layout | None:
+def find_annotated(refs: Iterable[ImageRef]) -> Layout | None:
     """The layout of images whose labels a source of the user's own says; None if it says none."""
-    said = collections.Counter(ref.annotations.label for ref in refs if ref.annotations is not None)
-    classes = {label: said[label] for label in sorted(filter(None, said))}
+    counts = collections.Counter(
+        ref.annotations.label for ref in refs if ref.annotations is not None
+    )
+    classes = {label: counts[label] for label in sorted(filter(None, counts))}
     return (
-        Layout("labels that the source says", said.total(), 0, classes=classes) if classes else None
+        Layout("labels that the source says", counts.total(), 0, classes=classes)
+        if classes
+        else None
     )
 
 

@@ -61,12 +61,16 @@ class _Rows:
                 self.first = self.first or ref.message
                 self.outside += [ref.path] * (ref.problem == OUTSIDE)
 
-    def count(self, ref: ImageRef, said: Annotations) -> None:
+    def count(self, ref: ImageRef, annotations: Annotations) -> None:
         """Takes a row into account that can be used."""
         self.refs.append(ref)
         in_path = match_pattern(self.options.split_pattern, "split", path_of(ref))
-        self.splits.update(filter(None, [in_path if said.split is None else said.split]))
-        further: dict[str, Any] = dict(zip(order_names(self._types), said.further, strict=True))
+        self.splits.update(
+            filter(None, [in_path if annotations.split is None else annotations.split])
+        )
+        further: dict[str, Any] = dict(
+            zip(order_names(self._types), annotations.further, strict=True)
+        )
         if "boxes" in further:
             self.names.update(box.name for box in further["boxes"][1])
         else:
@@ -121,7 +125,7 @@ def read_layout(table: str, given: IngestOptions) -> tuple[Layout, Source, list[
         column_types=options.column_types,
         root_dir=options.root_dir,
         further=_list_further(options),
-        said=options.understood,
+        inferred=options.understood,
         tag_separator=options.tag_separator,
         values=rows.values,
         generator=options.generator,
@@ -155,8 +159,8 @@ def _read_rows(table: str, options: IngestOptions, before: _Rows | None = None) 
         options = complete_options(table, options)
         source = open_generator(table, options).first_items()
     rows = _Rows(options, source)
-    for ref, said in rows.leave_out(rows.source.list()):
-        rows.count(ref, said)
+    for ref, annotations in rows.leave_out(rows.source.list()):
+        rows.count(ref, annotations)
     return rows
 
 

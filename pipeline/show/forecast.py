@@ -8,7 +8,7 @@ from rich.console import Console
 from image_pipeline.components import files
 from image_pipeline.components.ingest.forecast import Forecast
 from image_pipeline.components.meaning.options import IngestOptions
-from image_pipeline.show.ingest_summary import said_of_source
+from image_pipeline.show.ingest_summary import describe_inferred
 from image_pipeline.show.terminal import print_rows
 from image_pipeline.show.words import format_count
 
@@ -54,7 +54,7 @@ def print_forecast(
         most = format_count(max(counts), "file")
         classes = f"{len(counts):,}, of {min(counts):,} to {most}"
     rows = [
-        *said_of_source(forecast.understood, forecast.noticed),
+        *describe_inferred(forecast.understood, forecast.noticed),
         ("images found", f"{forecast.found:,}, {_megabytes(forecast.source_bytes)}"),
         ("classes", classes),
         ("sampled", f"{forecast.sampled:,}"),

@@ -118,7 +118,7 @@ def find_missing_classes(classes: Mapping[str, Mapping[str, int]]) -> dict[str, 
     return {split: names for split, names in missing.items() if names}
 
 
-def said_of_source(understood: Iterable[str], noticed: Iterable[str]) -> list[tuple[str, str]]:
+def describe_inferred(understood: Iterable[str], noticed: Iterable[str]) -> list[tuple[str, str]]:
     """What was inferred of what a source means, and what is worth a look, a line each."""
     taken = [("taken as", printable(sentence)) for sentence in understood]
     return taken + [("look at", printable(sentence)) for sentence in noticed]

@@ -53,8 +53,8 @@ def test_a_folder_is_listed_once(tmp_path, opened):
     assert (opened["cat"], opened["dog"]) == (2, 2)  # Annotations might be among images.
 
 
-@pytest.mark.parametrize("is_said", [True, False])
-def test_a_folder_of_images_and_masks_is_listed_once(tmp_path, opened, is_said):
+@pytest.mark.parametrize("is_stated", [True, False])
+def test_a_folder_of_images_and_masks_is_listed_once(tmp_path, opened, is_stated):
     for kind in ("images", "masks"):
         (tmp_path / "pairs" / kind).mkdir(parents=True)
         for n in range(6):
@@ -62,7 +62,7 @@ def test_a_folder_of_images_and_masks_is_listed_once(tmp_path, opened, is_said):
             (tmp_path / "pairs" / kind / f"{n}.png").write_bytes(encode_png(pixels))
     masks = {"images": "images/{key}.png", "masks": "masks/{key}.png"}
     options = {"masks": masks}
-    if not is_said:  # Then a file says what is in the masks.
+    if not is_stated:  # Then a file says what is in the masks.
         (tmp_path / "pairs" / "label_colors.txt").write_text("0 0 0 sky\n1 1 1 road\n")
         options = {}
     assert _ingest(tmp_path, tmp_path / "pairs", **options) == 6

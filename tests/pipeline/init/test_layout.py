@@ -1,7 +1,7 @@
 import pytest
 
 from image_pipeline.components.sources.references import Annotations, ImageRef
-from image_pipeline.init.layout import find_said, guess_layout
+from image_pipeline.init.layout import find_annotated, guess_layout
 
 pytestmark = pytest.mark.unit
 
@@ -24,10 +24,10 @@ def test_labels_that_a_source_says_count_more_than_paths():
         for n in range(3)
     ]
     refs.append(ImageRef("x/3.png", 1, 0, annotations=Annotations("photos:3", "")))
-    found = find_said(refs)
+    found = find_annotated(refs)
     assert (found.images, found.classes, found.label_pattern) == (4, {"dog": 3}, None)
-    assert find_said([ImageRef("x/3.png", 1, 0)]) is None
-    assert find_said([ImageRef("x/3.png", 1, 0, annotations=Annotations("photos:3"))]) is None
+    assert find_annotated([ImageRef("x/3.png", 1, 0)]) is None
+    assert find_annotated([ImageRef("x/3.png", 1, 0, annotations=Annotations("photos:3"))]) is None
 
 
 def test_names_without_an_ending_are_images_if_there_are_no_others():
