@@ -124,14 +124,14 @@ def read_ahead(refs: Sequence[ImageRef], source: Source, max_bytes: int) -> Sour
     packed = [ref for ref in each if ref.location is not None and ref.location.kind == "gzip"]
     if not _goes_back(packed):
         return source
-    held: dict[Location, bytes | BadImage | OSError] = {}
+    ahead: dict[Location, bytes | BadImage | OSError] = {}
     for ref in sorted(packed, key=_start_of):
         if ref.problem is None and ref.size_bytes <= max_bytes and ref.location is not None:
             try:
-                held[ref.location] = source.read(ref, max_bytes)
+                ahead[ref.location] = source.read(ref, max_bytes)
             except (BadImage, OSError) as error:
-                held[ref.location] = error
-    return _Ahead(source, held)
+                ahead[ref.location] = error
+    return _Ahead(source, ahead)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,7 +139,7 @@ class _Ahead:
     """A source of which some images were read."""
 
     source: Source
-    held: dict[Location, bytes | BadImage | OSError]
+    ahead: dict[Location, bytes | BadImage | OSError]
 
     @property
     def root(self) -> str:
@@ -152,7 +152,7 @@ class _Ahead:
 
     def read(self, ref: ImageRef, most_bytes: int) -> bytes:
         """What was read, or what went wrong."""
-        found = self.held.get(ref.location) if ref.location is not None else None
+        found = self.ahead.get(ref.location) if ref.location is not None else None
         if found is None:
             return self.source.read(ref, most_bytes)
         if isinstance(found, bytes):

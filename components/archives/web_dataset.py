@@ -107,8 +107,8 @@ def _make_cells(sample: list[ImageRef]) -> dict[str, Any]:
             cells[ending[1:]] = _read_text(ref).strip()
         elif type_ in IMAGE_ENDINGS and ref.location is not None:
             is_first = ending in IMAGE_ENDINGS and not isinstance(cells.get(IMAGE), EmbeddedImage)
-            held = EmbeddedImage(ref.location, ref.size_bytes, ref.modified_ns)
-            cells |= {IMAGE: held, NAME: ref.path} if is_first else {ending[1:]: held}
+            embedded = EmbeddedImage(ref.location, ref.size_bytes, ref.modified_ns)
+            cells |= {IMAGE: embedded, NAME: ref.path} if is_first else {ending[1:]: embedded}
     return cells
 
 

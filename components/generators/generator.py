@@ -21,7 +21,7 @@ from image_pipeline.components.sources.options import GeneratorOptions, TableOpt
 from image_pipeline.components.sources.references import Annotations, ImageRef
 from image_pipeline.components.sources.rows import EmbeddedImage, Location, Row
 from image_pipeline.components.sources.source_kinds import SourceKind
-from image_pipeline.components.tables.column_names import USUAL_OF_HELD, usable_name
+from image_pipeline.components.tables.column_names import USUAL_EMBEDDED, usable_name
 from image_pipeline.components.tables.table import Table, check_bad_row
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class Generator:
     def _image_columns(self) -> tuple[str, ...]:
         """Columns whose bytes are images, in lower case."""
         given = [self.table.columns.get(role) for role in ("image", "mask")]
-        usual = itertools.chain(USUAL_OF_HELD["image"], USUAL_OF_HELD["mask"])
+        usual = itertools.chain(USUAL_EMBEDDED["image"], USUAL_EMBEDDED["mask"])
         return tuple(dict.fromkeys([*(each.lower() for each in given if each), *usual]))
 
     def _name(self, shard: int) -> str:

@@ -48,13 +48,13 @@ def _make_row(root: str, number: int, cells: Mapping[str, Any], of_images: list[
     """The cells, with images for their names, or for references that tell sizes and times, too."""
     given = {name: cells[name] for name in of_images if not _is_left_out(cells.get(name))}
     try:
-        held = {name: _hold(root, number, name, cell) for name, cell in given.items()}
+        embedded = {name: _hold(root, number, name, cell) for name, cell in given.items()}
         others = [name for name in cells if name not in of_images]
         told = {plain_cell(name, name): plain_cell(name, cells[name]) for name in others}
     except WrongItem as error:
         return Row(number, {}, str(error))
-    named = {NAME: held[of_images[0]].location.inside} if of_images[0] in held else {}
-    return Row(number, {**named, **told, **held})
+    named = {NAME: embedded[of_images[0]].location.inside} if of_images[0] in embedded else {}
+    return Row(number, {**named, **told, **embedded})
 
 
 def _is_left_out(cell: Any) -> bool:

@@ -379,11 +379,11 @@ def _merge(runs: Sequence[pa.Table], first: int, end: int) -> tuple[pa.RecordBat
 
 
 def _large_tables(paths: Sequence[str]) -> Iterator[pa.Table]:
-    held: list[pa.Table] = []
+    pending: list[pa.Table] = []
     for path in paths:
-        held.append(read_rows(path))
-        if sum(map(len, held)) >= ROWS_AT_ONCE:
-            yield pa.concat_tables(held).combine_chunks()
-            held = []
-    if held:
-        yield pa.concat_tables(held).combine_chunks()
+        pending.append(read_rows(path))
+        if sum(map(len, pending)) >= ROWS_AT_ONCE:
+            yield pa.concat_tables(pending).combine_chunks()
+            pending = []
+    if pending:
+        yield pa.concat_tables(pending).combine_chunks()

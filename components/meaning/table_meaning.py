@@ -22,7 +22,7 @@ from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.rows import EmbeddedImage
 from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.sources.understood import understood
-from image_pipeline.components.tables.column_names import name_beside_held, usual_columns
+from image_pipeline.components.tables.column_names import name_beside_embedded, usual_columns
 from image_pipeline.components.tables.joined_rows import LABEL
 from image_pipeline.components.tables.rows_once import TableRows
 from image_pipeline.components.tables.text_rows import TEXTS, find_windows_word
@@ -48,9 +48,9 @@ def understand_rows(path: str, options: IngestOptions, rows: TableRows) -> Inges
     drawn = find_drawn(rows)
     if drawn is not None:
         options = name_drawn_classes(path, options, rows, first, drawn)
-    elif held := _list_held(rows):
-        others = [name for name in first.cells if name not in held]
-        beside = name_beside_held(held, others, options.columns)
+    elif embedded := _list_embedded(rows):
+        others = [name for name in first.cells if name not in embedded]
+        beside = name_beside_embedded(embedded, others, options.columns)
         find = find_split if {"label", "mask"} & beside.keys() else find_labels
         return find(path, options, rows, first)
     options = find_images(path, options, rows, first)
@@ -68,8 +68,8 @@ def understand_rows(path: str, options: IngestOptions, rows: TableRows) -> Inges
     return options.model_copy(update={"label_pattern": f"(?:{folders})/{FIRST_FOLDER}"})
 
 
-def _list_held(rows: TableRows) -> list[str]:
-    """The columns that hold images, if any of the first rows has one."""
+def _list_embedded(rows: TableRows) -> list[str]:
+    """The columns of embedded images, if any of the first rows has one."""
     cells = (cell for _, row in first_rows(rows) for cell in row.cells.items())
     return list(dict.fromkeys(name for name, cell in cells if isinstance(cell, EmbeddedImage)))
 

@@ -68,7 +68,7 @@ class Columns:
     """What some columns are.
 
     Attributes:
-      images: those that hold images, and where in them the bytes are, such as `image.bytes`.
+      images: those of embedded images, and where in them the bytes are, such as `image.bytes`.
       unusable: those that nothing can be made of; they are not read.
     """
 
@@ -224,9 +224,9 @@ def _join(
     """Rows with the images, and with the names of classes for their numbers."""
     for line, cells in enumerate(rows, start + 1):
         made = {n: plain(_name(c, features.get(n))) for n, c in cells.items() if n not in images}
-        for name, held in images.items():
+        for name, embedded in images.items():
             beside = cells.get(name) or {}
-            stated, image = beside.pop(_PATH, None), next(held)
+            stated, image = beside.pop(_PATH, None), next(embedded)
             made[name] = stated if image is None else image
             if image is not None and stated and NAME not in made:
                 made[NAME] = stated

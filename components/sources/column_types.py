@@ -172,7 +172,7 @@ class BoxGuess(TypeGuess):
 
 
 class ImageGuess(TypeGuess):
-    """A column that holds images itself.
+    """A column of embedded images.
 
     Attributes:
       is_whole: whether any cell is one image.

@@ -137,15 +137,15 @@ def make_chunks(
     Yields:
       Chunks numbered from 0; the last one is marked, and is empty if there is no reference.
     """
-    held: list[ImageRef] = []
+    pending: list[ImageRef] = []
     number = size_bytes = 0
     for ref in refs:
-        if held and (len(held) >= max_refs or size_bytes >= max_bytes):
-            yield Chunk(number, False, tuple(held))
-            held, size_bytes, number = [], 0, number + 1
-        held.append(ref)
+        if pending and (len(pending) >= max_refs or size_bytes >= max_bytes):
+            yield Chunk(number, False, tuple(pending))
+            pending, size_bytes, number = [], 0, number + 1
+        pending.append(ref)
         size_bytes += ref.size_bytes + (ref.mask.size_bytes if ref.mask else 0)
-    yield Chunk(number, True, tuple(held))
+    yield Chunk(number, True, tuple(pending))
 
 
 def list_fields(ref: ImageRef) -> list[object]:

@@ -72,7 +72,7 @@ class Location(Compact):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EmbeddedImage(Compact):
-    """A table's cell that holds an image itself, or a mask, where others have its path.
+    """A table's cell with an embedded image, or a mask, where others have its path.
 
     Attributes:
       location: where its bytes are.

@@ -26,18 +26,18 @@ _USUAL_NAMES = {
     "split": ("split", "subset"),
     "mask": ("mask", "mask_path", "mask_file", "mask_name"),
 }
-# The same of a table that holds images itself, such as a file of arrays; `path` is what each is
+# The same for a table with embedded images, such as a file of arrays; `path` is what each is
 # called.
-USUAL_OF_HELD = {
+USUAL_EMBEDDED = {
     "image": (*_USUAL_NAMES["image"], "images", "x", "data", "imgs"),
     "mask": (*_USUAL_NAMES["mask"], "masks", "segmentation", "segmentation_mask"),
 }
-_USUAL_BESIDE_HELD = {
+_USUAL_BESIDE_EMBEDDED = {
     "path": ("path", "filename", "file_name", "filepath", "file", "name", "key", "id"),
     "label": ("cls", *_USUAL_NAMES["label"], "y", "targets", "image_class", "image_label"),
 }
 # What records of the Model Garden's form, and ours, call them.
-_KEYS_OF_HELD = {"image": (record.IMAGE,), "mask": (record.MASK,)}
+_KEYS_EMBEDDED = {"image": (record.IMAGE,), "mask": (record.MASK,)}
 _KEYS = {
     "path": (record.FILENAME, NAME),
     "label": (record.TAGS, record.VALUE, record.LABEL, record.LABEL_ID),
@@ -90,18 +90,18 @@ def name_boxes(
 def name_columns(
     path: str,
     found: Sequence[str],
-    held: Sequence[str],
+    embedded: Sequence[str],
     given: Mapping[str, str | None],
     misfit: str = "",
 ) -> dict[str, str | None]:
     """The column of each name: those given, those of usual names, and all that is left over.
 
-    Columns that hold images are an image, a mask, or left out.
+    Columns of embedded images are an image, a mask, or left out.
 
     Args:
       path: of the table.
       found: its columns.
-      held: those that hold images.
+      embedded: those of embedded images.
       given: those that the options name.
       misfit: why a column cannot be kept, which may have been meant as the image; "" if all can.
 
@@ -117,15 +117,15 @@ def name_columns(
             )
         if name in _TAKEN.difference(ROLES):
             raise UserError(f"ingest.columns may not use the name {name!r}; choose another.")
-    others = [column for column in found if column not in held]
-    if held and columns.get("image", held[0]) in held:
-        columns = name_beside_held(held, others, given)
+    others = [column for column in found if column not in embedded]
+    if embedded and columns.get("image", embedded[0]) in embedded:
+        columns = name_beside_embedded(embedded, others, given)
         given = {"path": None, **given} if "path" not in columns else given
         others = [c for c in others if c not in _DESCRIBED or c in columns.values()]
     elif "path" in columns:
         raise UserError(
-            f"ingest.columns.path says what images are called that a table holds itself, but those "
-            f"of {path!r} have paths; name the column as image, or give it another name."
+            f"ingest.columns.path names images that are embedded in a table, but those of {path!r} "
+            "have paths; name the column as image, or give it another name."
         )
     columns = _add_usual(columns, others, _USUAL_NAMES, given)
     kept = {*others, *columns.values()}
@@ -140,17 +140,17 @@ def name_columns(
     return _add_further(columns, found, given)
 
 
-def name_beside_held(
-    held: Sequence[str],
+def name_beside_embedded(
+    embedded: Sequence[str],
     others: Sequence[str],
     given: Mapping[str, str | None],
 ) -> dict[str, str]:
-    """The columns of a table that holds images: which of these are one, and its annotations."""
+    """The columns of a table with embedded images: the images, and their annotations."""
     columns = {name: column for name, column in given.items() if column is not None}
-    columns = _add_usual(columns, held, _KEYS_OF_HELD, given, str)
-    columns = _add_usual(columns, held, USUAL_OF_HELD, given, name_of)
-    columns = _add_usual({"image": held[0], **columns}, others, _KEYS, given, str)
-    return _add_usual(columns, others, _USUAL_BESIDE_HELD, given, name_of)
+    columns = _add_usual(columns, embedded, _KEYS_EMBEDDED, given, str)
+    columns = _add_usual(columns, embedded, USUAL_EMBEDDED, given, name_of)
+    columns = _add_usual({"image": embedded[0], **columns}, others, _KEYS, given, str)
+    return _add_usual(columns, others, _USUAL_BESIDE_EMBEDDED, given, name_of)
 
 
 def usual_columns(found: Sequence[str], given: Mapping[str, str | None]) -> dict[str, str]:

@@ -123,11 +123,11 @@ def _join(
     held in memory.
     """
     scattered = _find_scattered(rows, image)
-    held: dict[Any, list[dict[str, Any]]] = {}
+    rows_by_key: dict[Any, list[dict[str, Any]]] = {}
     if scattered:
         for number, row in rows:
             if not row.problem and hash(key := _key(number, row, image)) in scattered:
-                held.setdefault(key, []).append(row.cells)
+                rows_by_key.setdefault(key, []).append(row.cells)
     begun: tuple[Any, int, list[dict[str, Any]]] | None = None
     for number, row in rows:
         key = _key(number, row, image)
@@ -137,7 +137,7 @@ def _join(
         if row.problem:
             yield number, row
         elif hash(key) in scattered:
-            if cells := held.pop(key, None):
+            if cells := rows_by_key.pop(key, None):
                 yield number, Row(row.line, make(cells))
         elif begun is None:
             begun = key, row.line, [row.cells]

@@ -68,15 +68,19 @@ def hold_pixels(
     first = list(itertools.islice(rows, _LOOKED_AT))
     known = [row for row in first if not row.problem]
     joined = _find_columns(path, known, columns) if known else []
-    held = PIXELS if joined else next((n for n in _names(known) if _is_pixels(n, known)), None)
-    modified_ns = files.stat_file(path)[1] if held else 0
+    embedded = PIXELS if joined else next((n for n in _names(known) if _is_pixels(n, known)), None)
+    modified_ns = files.stat_file(path)[1] if embedded else 0
     for row in itertools.chain(first, rows):
-        if held is None or row.problem:
+        if embedded is None or row.problem:
             yield row
             continue
         cells = {name: cell for name, cell in row.cells.items() if name not in joined}
-        text = " ".join(row.cells[n] for n in joined) if joined else _without_marks(row.cells[held])
-        yield Row(row.line, cells | {held: _hold(path, row.line, text, shape, modified_ns)})
+        text = (
+            " ".join(row.cells[n] for n in joined)
+            if joined
+            else _without_marks(row.cells[embedded])
+        )
+        yield Row(row.line, cells | {embedded: _hold(path, row.line, text, shape, modified_ns)})
 
 
 def _find_columns(path: str, rows: Sequence[Row], columns: Mapping[str, str | None]) -> list[str]:

@@ -201,8 +201,8 @@ class Table:
         labels: dict[str, set[str]] = collections.defaultdict(set)
         for place, split, row in self._rows():
             path = self._path_of(place, split, row)
-            is_held = isinstance(self._cell(row, "image"), EmbeddedImage)
-            if path and hash(path) in hashes and not is_held:
+            is_embedded = isinstance(self._cell(row, "image"), EmbeddedImage)
+            if path and hash(path) in hashes and not is_embedded:
                 labels[path].add(str(self._cell(row, "label")))
         return {path: _name_labels(each) for path, each in labels.items()}
 
@@ -416,8 +416,8 @@ def _name_labels(labels: set[str]) -> str:
 
 
 def _rename(ref: ImageRef, path: str) -> ImageRef:
-    is_held = ref.mask is not None and ref.mask.location is not None
-    mask = dataclasses.replace(ref.mask, path=path) if ref.mask and is_held else ref.mask
+    is_embedded = ref.mask is not None and ref.mask.location is not None
+    mask = dataclasses.replace(ref.mask, path=path) if ref.mask and is_embedded else ref.mask
     return dataclasses.replace(ref, path=path, mask=mask)
 
 

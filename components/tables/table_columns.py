@@ -53,10 +53,10 @@ def complete_options(path: str, options: T, rows: Iterable[tuple[str, Row]] | No
     """
     found = TableRows(path, options).with_places() if rows is None else rows
     guesses, misfits = _guess_types(path, found, options.columns)
-    held = _find_held(path, guesses, misfits)
+    embedded = _find_embedded(path, guesses, misfits)
     kept = {c: guess for c, guess in guesses.items() if not _says_nothing(c, guess, options)}
     given = name_boxes(kept, name_tags(kept, options.columns))
-    columns = name_columns(path, list(kept), held, given, next(iter(misfits.values()), ""))
+    columns = name_columns(path, list(kept), embedded, given, next(iter(misfits.values()), ""))
     types = _label_type(columns, guesses, options)
     types |= {
         name: options.column_types.get(name) or guess.type
@@ -78,10 +78,10 @@ def complete_options(path: str, options: T, rows: Iterable[tuple[str, Row]] | No
     return options.model_copy(update={"columns": columns, "column_types": types})
 
 
-def _find_held(
+def _find_embedded(
     path: str, guesses: dict[str, TypeGuess | None], misfits: dict[str, str]
 ) -> list[str]:
-    """The columns that hold an image a row; those of several are left out, or misfits if all are.
+    """The columns that embed one image a row; those of several are left out, or misfits if all are.
 
     Args:
       path: of the table.
@@ -89,14 +89,14 @@ def _find_held(
       misfits: why columns cannot be kept; with those of several images afterwards.
     """
     of_images = {c: guess for c, guess in guesses.items() if isinstance(guess, ImageGuess)}
-    held = [column for column, guess in of_images.items() if guess.is_whole]
+    embedded = [column for column, guess in of_images.items() if guess.is_whole]
     for column, guess in of_images.items():
-        if held and not guess.is_whole:
+        if embedded and not guess.is_whole:
             del guesses[column]
         elif not guess.is_whole:
             guesses[column] = TypeGuess()
             misfits[column] = f"{path}: the column {column!r} cannot be kept ({guess.why})"
-    return held
+    return embedded
 
 
 def _says_nothing(column: str, guess: TypeGuess | None, options: TableOptions) -> bool:
