@@ -83,7 +83,7 @@ def _hash_texts(texts: pa.LargeStringArray, start: np.ndarray) -> np.ndarray:
 
 def _words_at(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """The eight bytes at each start as a number, zeros from the end on: uint64 [n]."""
-    places = starts[:, None] + np.arange(_WORD_BYTES)
-    inside = places < ends[:, None]
-    taken = np.where(inside, data[np.where(inside, places, 0)], np.uint8(0))
+    positions = starts[:, None] + np.arange(_WORD_BYTES)
+    inside = positions < ends[:, None]
+    taken = np.where(inside, data[np.where(inside, positions, 0)], np.uint8(0))
     return taken.view("<u8")[:, 0].astype(np.uint64)

@@ -96,12 +96,12 @@ class _Members:
         """Holds one more, which is in the archive of that number."""
         if ref.problem is not None or ref.location is None:
             self._bad[len(self._keys)] = ref
-        place = ref.location or Location("", "", 0)
-        kind = (place.kind, ref.modified_ns)
+        location = ref.location or Location("", "", 0)
+        kind = (location.kind, ref.modified_ns)
         if kind not in self._kinds:
             self._kinds.append(kind)
-        crc = _NO_CRC if place.crc is None else place.crc
-        numbers = (place.start, place.length, crc, ref.size_bytes)
+        crc = _NO_CRC if location.crc is None else location.crc
+        numbers = (location.start, location.length, crc, ref.size_bytes)
         self._numbers.extend((archive, self._kinds.index(kind), *numbers))
         self._keys.append(listing_key(ref.path, self._root))
 
@@ -119,8 +119,10 @@ class _Members:
         archive, kind, start, length, crc, size_bytes = self._numbers[6 * row : 6 * row + 6]
         name, modified_ns = self._kinds[kind]
         known_crc = None if crc == _NO_CRC else crc
-        place = Location(self._archives[archive], name, start, length, crc=known_crc)
-        return ImageRef(self._keys[row].replace("\0", "/"), size_bytes, modified_ns, location=place)
+        location = Location(self._archives[archive], name, start, length, crc=known_crc)
+        return ImageRef(
+            self._keys[row].replace("\0", "/"), size_bytes, modified_ns, location=location
+        )
 
 
 def _name_twice(ref: ImageRef, later: ImageRef) -> ImageRef:

@@ -234,8 +234,8 @@ def names_damage(path: str) -> bool:
 def _refer(member: tarfile.TarInfo, path: str) -> ImageRef:
     kind = "gzip" if path.lower().endswith(_GZIPPED) else "bytes"
     problem = None if member.isreg() and not member.issparse() else NOT_A_FILE
-    place = Location(path, kind, member.offset_data, member.size)
-    return ImageRef(clean_name(member.name), member.size, 0, problem, location=place)
+    location = Location(path, kind, member.offset_data, member.size)
+    return ImageRef(clean_name(member.name), member.size, 0, problem, location=location)
 
 
 def _target_of(member: tarfile.TarInfo) -> str:
@@ -283,8 +283,8 @@ def _refer_zipped(member: zipfile.ZipInfo, path: str) -> ImageRef:
         how = "is encrypted" if kind else f"is packed by the method {member.compress_type}"
         message = f"in {path!r} it {how}, which is not read; unpack the archive, or zip it anew"
         return ImageRef(name, member.file_size, 0, UNSUPPORTED, message)
-    place = Location(path, kind, member.header_offset, member.compress_size, crc=member.CRC)
-    return ImageRef(name, member.file_size, 0, location=place)
+    location = Location(path, kind, member.header_offset, member.compress_size, crc=member.CRC)
+    return ImageRef(name, member.file_size, 0, location=location)
 
 
 def clean_name(name: str) -> str:

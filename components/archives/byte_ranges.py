@@ -30,23 +30,23 @@ _RAW_DEFLATE = -zlib.MAX_WBITS
 
 def read_plain(ref: ImageRef, wanted: int) -> bytes:
     """Reads an image that is stored as it is; see `source_kinds.Reader`."""
-    place = _place_of(ref)
-    return _check(ref, read_range(ref, place.start, wanted), wanted)
+    location = _location_of(ref)
+    return _check(ref, read_range(ref, location.start, wanted), wanted)
 
 
 def read_zipped(ref: ImageRef, wanted: int) -> bytes:
     """Reads a member of a zip file; its place starts at the header before it."""
-    place = _place_of(ref)
-    file = _open(place.file, ref.modified_ns)
+    location = _location_of(ref)
+    file = _open(location.file, ref.modified_ns)
     try:
-        start, name = find_zipped(file.read_some, place.start)
+        start, name = find_zipped(file.read_some, location.start)
     except BadImage as error:
-        raise BadImage(error.reason, f"in {place.file!r} {error.message}") from error
+        raise BadImage(error.reason, f"in {location.file!r} {error.message}") from error
     if ref.path not in ("", clean_name(name)):  # In place, a record says no name.
-        raise BadImage(CORRUPT, f"{place.file!r} lists it so, but its own header says {name!r}")
-    is_packed = place.kind == "zip_deflated"
+        raise BadImage(CORRUPT, f"{location.file!r} lists it so, but its own header says {name!r}")
+    is_packed = location.kind == "zip_deflated"
     # A damaged list may say any length; what unpacks to less than half of itself is damage, too.
-    length = min(place.length, 2 * wanted + _DEFLATE_HEAD) if is_packed else wanted
+    length = min(location.length, 2 * wanted + _DEFLATE_HEAD) if is_packed else wanted
     data = file.read_some(start, length)
     return _check(ref, _inflate(data, wanted) if is_packed else data, wanted)
 
@@ -74,14 +74,14 @@ def find_zipped(read: Callable[[int, int], bytes], at: int) -> tuple[int, str]:
 
 def read_gzipped(ref: ImageRef, wanted: int) -> bytes:
     """Reads a range of what a gzip file unpacks to."""
-    place = _place_of(ref)
-    file = open_packed(place.file, "gzip", ref.modified_ns, is_checked=True)
-    return _check(ref, file.pread(wanted, place.start), wanted)
+    location = _location_of(ref)
+    file = open_packed(location.file, "gzip", ref.modified_ns, is_checked=True)
+    return _check(ref, file.pread(wanted, location.start), wanted)
 
 
 def read_range(ref: ImageRef, start: int, length: int) -> bytes:
     """Bytes of the file that holds an image; fewer, if it ends."""
-    return _open(_place_of(ref).file, ref.modified_ns).read_some(start, length)
+    return _open(_location_of(ref).file, ref.modified_ns).read_some(start, length)
 
 
 @functools.lru_cache(maxsize=64)
@@ -90,7 +90,7 @@ def _open(path: str, modified_ns: int) -> FileBytes:
     return FileBytes(path)
 
 
-def _place_of(ref: ImageRef) -> Location:
+def _location_of(ref: ImageRef) -> Location:
     assert ref.location is not None
     return ref.location
 
@@ -104,11 +104,11 @@ def _inflate(data: bytes, wanted: int) -> bytes:
 
 
 def _check(ref: ImageRef, data: bytes, wanted: int) -> bytes:
-    place = _place_of(ref)
+    location = _location_of(ref)
     if len(data) < wanted:
-        raise BadImage(CORRUPT, f"{place.file!r} ends within it")
-    if place.crc is not None and wanted == ref.size_bytes and zlib.crc32(data) != place.crc:
-        raise BadImage(CORRUPT, f"its checksum in {place.file!r} is another")
+        raise BadImage(CORRUPT, f"{location.file!r} ends within it")
+    if location.crc is not None and wanted == ref.size_bytes and zlib.crc32(data) != location.crc:
+        raise BadImage(CORRUPT, f"its checksum in {location.file!r} is another")
     return data
 
 

@@ -240,7 +240,7 @@ def _read_values(array: StoredArray, start: int, stop: int) -> list[Any]:
 
 
 def _read_classes(array: StoredArray, start: int, stop: int) -> list[Any]:
-    """One-hot rows as the place of their 1."""
+    """One-hot rows as the index of their 1."""
     rows = array.read(start, stop)
     classes = rows.argmax(axis=1).tolist()
     other = BadImage(
@@ -250,11 +250,11 @@ def _read_classes(array: StoredArray, start: int, stop: int) -> list[Any]:
 
 
 def _read_tags(array: StoredArray, start: int, stop: int) -> list[Any]:
-    """Rows of 0 and 1 as the places of their 1s."""
+    """Rows of 0 and 1 as the indices of their 1s."""
     rows = array.read(start, stop)
     other = BadImage(CORRUPT, f"{array.name!r} has rows of 0 and 1, but here it has something else")
-    places = [np.flatnonzero(row).tolist() for row in rows]
-    return [p if ok else other for p, ok in zip(places, _are_multi_hot(rows), strict=True)]
+    indices = [np.flatnonzero(row).tolist() for row in rows]
+    return [p if ok else other for p, ok in zip(indices, _are_multi_hot(rows), strict=True)]
 
 
 def _read_cells(read: _ReadCells, start: int, stop: int) -> list[Any]:
@@ -342,14 +342,14 @@ def _is_simple(array: StoredArray) -> bool:
 
 
 def _is_one_hot(array: StoredArray) -> bool:
-    """Whether rows say by the place of their one 1 which class they are of, or hold one value."""
+    """Whether rows say by the index of their one 1 which class they are of, or hold one value."""
     if len(array.shape) == 2 and array.shape[1] == 1 and array.dtype.kind in "biuf":
         return not array.problem
     return _are_first(array, _are_one_hot)
 
 
 def _is_multi_hot(array: StoredArray) -> bool:
-    """Whether rows say by the places of their 1s which tags they have."""
+    """Whether rows say by the indices of their 1s which tags they have."""
     return _are_first(array, _are_multi_hot)
 
 

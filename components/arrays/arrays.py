@@ -175,18 +175,20 @@ BLOCKS = BlockCache()
 
 def read_row(ref: ImageRef, wanted: int) -> bytes:
     """Reads an image that is a row of an array; see `source_kinds.Reader`."""
-    place = ref.location
-    assert place is not None
-    array = open_arrays(place.file, ref.modified_ns).get(place.inside)
-    if array is None or place.start >= array.rows:
-        raise BadImage(CORRUPT, f"{place.file!r} has no row {place.start} of {place.inside!r} now")
+    location = ref.location
+    assert location is not None
+    array = open_arrays(location.file, ref.modified_ns).get(location.inside)
+    if array is None or location.start >= array.rows:
+        raise BadImage(
+            CORRUPT, f"{location.file!r} has no row {location.start} of {location.inside!r} now"
+        )
     if wanted < ref.size_bytes and not array.holds_files:
         return array.header[:wanted]  # It is too large, or only its kind is asked for.
     if array.rows_at_once == 1:
-        row = array.read(place.start, place.start + 1)[0]
+        row = array.read(location.start, location.start + 1)[0]
     else:
-        number, at = divmod(place.start, array.rows_at_once)
-        start = place.start - at
+        number, at = divmod(location.start, array.rows_at_once)
+        start = location.start - at
         stop = min(start + array.rows_at_once, array.rows)
         row = BLOCKS.get((array, number), lambda: array.read(start, stop))[at]
     if array.holds_files:

@@ -94,10 +94,10 @@ def _walk(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset | h5py.ExternalLi
         if not isinstance(link, h5py.HardLink):
             continue
         item = group[name]
-        place = h5py.h5o.get_info(item.id).addr
-        if place in seen:
+        address = h5py.h5o.get_info(item.id).addr
+        if address in seen:
             continue
-        seen.add(place)
+        seen.add(address)
         if len(seen) > _MOST_ITEMS or len(waiting) > _MOST_DEEP:
             known = f"{_MOST_ITEMS:,} groups and data sets, {_MOST_DEEP} deep"
             raise ValueError(f"it has more than {known}; write the images to a file of their own")

@@ -69,9 +69,9 @@ def read_pairs(folder: str, columns: Asked) -> Iterator[Row]:
         modified_ns = os.stat(path).st_mtime_ns
         for at in range(count):
             number += 1
-            place = Location(path, _KIND, at)
+            location = Location(path, _KIND, at)
             size_bytes = len(npy.make_file(np.zeros((height, width), np.uint8)))
-            cells: dict[str, Any] = {"image": EmbeddedImage(place, size_bytes, modified_ns)}
+            cells: dict[str, Any] = {"image": EmbeddedImage(location, size_bytes, modified_ns)}
             cells["path"] = f"{images.partition('.')[0]}/{at:05d}"
             if codes is not None:
                 label = int(codes[at])

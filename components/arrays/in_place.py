@@ -40,8 +40,8 @@ def make_reference(ref: ImageRef, data: bytes, encoded: bytes) -> bytes:
     if not encoded or not data.endswith(encoded):
         message = "ingest.in_place needs pixels as they are to be stored, but it would be converted"
         raise BadImage(UNSUPPORTED, message)
-    place = dataclasses.replace(ref.location, file=files.make_absolute(ref.location.file))
-    fields = [*dataclasses.astuple(place), ref.size_bytes, ref.modified_ns]
+    location = dataclasses.replace(ref.location, file=files.make_absolute(ref.location.file))
+    fields = [*dataclasses.astuple(location), ref.size_bytes, ref.modified_ns]
     reference = _MARK + json.dumps([*fields, len(data) - len(encoded)]).encode()
     return reference + b" " * (len(reference) == len(encoded))
 
@@ -90,8 +90,8 @@ def _read_reference(image: StoredImage) -> tuple[ImageRef, int] | None:
     sides = (image.height, image.width, image.channels)
     if image.is_raw and len(encoded) == math.prod(sides) * np.dtype(image.dtype).itemsize:
         return None  # Pixels that happen to begin so.
-    *place, size_bytes, modified_ns, start = json.loads(str(encoded[len(_MARK) :], "ascii"))
-    return ImageRef("", size_bytes, modified_ns, location=Location(*place)), start
+    *location, size_bytes, modified_ns, start = json.loads(str(encoded[len(_MARK) :], "ascii"))
+    return ImageRef("", size_bytes, modified_ns, location=Location(*location)), start
 
 
 def _check_unchanged(ref: ImageRef) -> None:

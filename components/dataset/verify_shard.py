@@ -53,10 +53,10 @@ class Finding:
 
     def __str__(self) -> str:
         """Reads as one log line."""
-        place = "" if self.record is None else f" record {self.record}"
-        place += "" if self.source is None else f" ({self.source})"
-        place += "" if self.offset is None else f" at byte {self.offset}"
-        return f"{self.file}{place}: {self.problem}"
+        where = "" if self.record is None else f" record {self.record}"
+        where += "" if self.source is None else f" ({self.source})"
+        where += "" if self.offset is None else f" at byte {self.offset}"
+        return f"{self.file}{where}: {self.problem}"
 
 
 def check_shard(

@@ -96,8 +96,8 @@ class Generator:
         """Lists the shards; see `items` for what they hold."""
         of, version = self.options.shards, self.version
         for shard in range(of):
-            place = Location(self.root, _KIND, shard, of, version)
-            yield ImageRef(self._name(shard), 0, 0, location=place)
+            location = Location(self.root, _KIND, shard, of, version)
+            yield ImageRef(self._name(shard), 0, 0, location=location)
 
     def read(self, ref: ImageRef, most_bytes: int) -> bytes:
         """No item can be read on its own."""
@@ -129,7 +129,7 @@ class Generator:
                     row, images = self._row(sent)
                     if not row.problem and (problem := self._find_problem(row)):
                         row = Row(sent.item, {}, problem)
-                    ref = table.reference(self._place(sent), None, row)
+                    ref = table.reference(self._row_name(sent), None, row)
                     if ref.problem is not None:
                         check_bad_row(ref.message, self.table)
                 yield ref, Items(self.root, [ref], images)
@@ -144,7 +144,7 @@ class Generator:
         return Items(self.root, refs, images)
 
     def sample(self) -> Iterator[tuple[str, Row]]:
-        """The first items of the first shard that has any, as rows with their places."""
+        """The first items of the first shard that has any, as rows with their names."""
         for shard in range(self.options.shards):
             is_empty = True
             with contextlib.closing(self._run([shard], _SAMPLE)) as found:
@@ -153,7 +153,7 @@ class Generator:
                         raise self._failed(sent)
                     if sent.kind != END:
                         is_empty = False
-                        yield self._place(sent), self._row(sent)[0]
+                        yield self._row_name(sent), self._row(sent)[0]
             if not is_empty:
                 return
         raise UserError(f"{self.root} yields nothing in any of its {self.options.shards} shards.")
@@ -183,7 +183,7 @@ class Generator:
     def _name(self, shard: int) -> str:
         return f"{self.root.rpartition(':')[2]}/{shard:04d}"
 
-    def _place(self, sent: "Sent") -> str:
+    def _row_name(self, sent: "Sent") -> str:
         return f"{self._name(sent.shard)}:{sent.item}"
 
     def _row(self, sent: "Sent") -> tuple[Row, dict[Location, bytes]]:
@@ -193,9 +193,9 @@ class Generator:
         cells, pieces = sent.body
         images: dict[Location, bytes] = {}
         for name, each in pieces.items():
-            place = Location(self.root, "item", sent.shard, sent.item, name)
-            images[place] = b"".join(each)
-            cells[name] = EmbeddedImage(place, len(images[place]))
+            location = Location(self.root, "item", sent.shard, sent.item, name)
+            images[location] = b"".join(each)
+            cells[name] = EmbeddedImage(location, len(images[location]))
         return Row(sent.item, cells), images
 
     def _find_problem(self, row: Row) -> str | None:
@@ -220,10 +220,10 @@ class Generator:
         """A reference to the item that did not come, unless the run stops here."""
         if self.options.errors == "stop":
             raise self._failed(sent)
-        place = self._place(sent)
-        message = f"{place}: {_tell(sent.body)}; the rest of this shard is missing"
+        row_name = self._row_name(sent)
+        message = f"{row_name}: {_tell(sent.body)}; the rest of this shard is missing"
         name = f"{self._name(sent.shard)}/{sent.item:08d}"
-        return ImageRef(name, 0, 0, GENERATOR_FAILED, message, Annotations(place))
+        return ImageRef(name, 0, 0, GENERATOR_FAILED, message, Annotations(row_name))
 
     def _failed(self, sent: "Sent") -> UserError:
         return UserError(

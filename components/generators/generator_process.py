@@ -98,17 +98,19 @@ class GeneratorProcess:
         return Sent(kind, shard, item, body)
 
     def _await(self, shard: int, item: int, until_s: float) -> Any:
-        place = f"item {item} of shard {shard} of {self._name}"
+        item_name = f"item {item} of shard {shard} of {self._name}"
         try:
             (size_bytes,) = SIZE.unpack(self._read(SIZE.size, until_s))
             return pickle.loads(self._read(size_bytes, until_s))
         except TimeoutError as error:
             raise UserError(
-                f"{place} was not yielded within the time-out; look for what the generator "
+                f"{item_name} was not yielded within the time-out; look for what the generator "
                 "waits for, or raise timeout_s (ingest.generator.timeout_s)."
             ) from error
         except (EOFError, ConnectionError) as error:
-            raise UserError(f"The process that was to yield {place} {self._tell_end()}") from error
+            raise UserError(
+                f"The process that was to yield {item_name} {self._tell_end()}"
+            ) from error
 
     def _read(self, size_bytes: int, until_s: float) -> memoryview:
         missing = data = np.empty(size_bytes, np.uint8).data

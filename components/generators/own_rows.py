@@ -72,17 +72,17 @@ def _hold(root: str, number: int, name: str, cell: Any) -> EmbeddedImage:
         )
     if wrong := explain_wrong(ref):
         raise WrongItem(f"{name!r} must have {wrong}")
-    place = Location(root, _KIND, number, 1, plain_cell(name, ref.path))
-    return EmbeddedImage(place, ref.size_bytes, ref.modified_ns)
+    location = Location(root, _KIND, number, 1, plain_cell(name, ref.path))
+    return EmbeddedImage(location, ref.size_bytes, ref.modified_ns)
 
 
 @dataclasses.dataclass(frozen=True)
 class OwnRows(Table):
     """The rows, whose images and masks the user's `read` gives."""
 
-    def reference(self, place: str, split: str | None, row: Row) -> ImageRef:
+    def reference(self, row_name: str, split: str | None, row: Row) -> ImageRef:
         """The image of a row, see `Table.reference`; its mask has a name of its own."""
-        ref = super().reference(place, split, row)
+        ref = super().reference(row_name, split, row)
         if ref.mask is None or ref.mask.location is None:
             return ref
         mask = dataclasses.replace(ref.mask, path=ref.mask.location.inside)

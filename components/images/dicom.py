@@ -374,5 +374,5 @@ def _read_table(elements: Elements, item: Elements) -> _Table:
 
 def _look_up(numbers: np.ndarray, table: _Table) -> np.ndarray:
     last = len(table.values) - 1
-    places = np.floor(numbers.astype(np.float64)) - table.first  # uint8 would wrap around
-    return table.values[np.clip(places, 0, last).astype(np.int64)]
+    indices = np.floor(numbers.astype(np.float64)) - table.first  # uint8 would wrap around
+    return table.values[np.clip(indices, 0, last).astype(np.int64)]

@@ -70,7 +70,7 @@ def resize(pixels: np.ndarray, target: tuple[int, int]) -> np.ndarray:
     return pixels.reshape(*target, *channels)  # OpenCV leaves out a single channel's.
 
 
-def nearest_places(length: int, count: int) -> np.ndarray:
+def nearest_indices(length: int, count: int) -> np.ndarray:
     """Which rows of `length` are nearest to each of `count` rows resized from them: int64 [count].
 
     Of centres, in whole numbers: half-way it is the later one.

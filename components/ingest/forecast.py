@@ -269,8 +269,8 @@ def take_census(
         stratum.bytes += ref.size_bytes
         if len(stratum.sample) < max(2, sample_size):
             stratum.sample.append(ref)
-        elif (place := generator.randrange(stratum.files)) < len(stratum.sample):
-            stratum.sample[place] = ref
+        elif (index := generator.randrange(stratum.files)) < len(stratum.sample):
+            stratum.sample[index] = ref
     for stratum in census.strata.values():
         generator.shuffle(stratum.sample)  # So that its first files are a sample, too.
     return census

@@ -275,6 +275,6 @@ def follow_paths(forced: np.ndarray, units: np.ndarray) -> np.ndarray:
     named, where = np.unique(units[is_named], return_inverse=True)
     first_split = np.full(len(named), np.iinfo(np.int64).max)
     np.minimum.at(first_split, where, forced[is_named])
-    place = np.minimum(np.searchsorted(named, units), len(named) - 1)
-    of_unit = np.where(named[place] == units, first_split[place], -1)
+    index = np.minimum(np.searchsorted(named, units), len(named) - 1)
+    of_unit = np.where(named[index] == units, first_split[index], -1)
     return np.where(is_named, forced, of_unit)

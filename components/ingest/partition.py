@@ -273,9 +273,9 @@ def _hash(value: object) -> int:
 
 def _read_column(rows: pa.Table, name: str, options: IngestOptions) -> list[object]:
     """A further column's values; None for rows that have none."""
-    place = order_names(options.further_types).index(name)
+    index = order_names(options.further_types).index(name)
     # Boxes are several features, the last ones.
-    part = slice(place, None) if name == "boxes" else place
+    part = slice(index, None) if name == "boxes" else index
     further = rows["further"].to_pylist()
     return [None if cells is None else str(json.loads(cells)[part]) for cells in further]
 

@@ -95,18 +95,18 @@ def prepare_chunk(
     if done is not None and not _may_be_repaired(chunk, done):
         progress.advance(done.found, done.bad, done.skipped)
         return done
-    name, place = work.name_attempt(key), (chunk.number, chunk.is_last)
+    name, numbered = work.name_attempt(key), (chunk.number, chunk.is_last)
     if kind_of(images_dir).lists_images:
         source = open_source(images_dir, options)
         source = read_ahead(chunk.refs, source, options.prepare.max_file_bytes)
         results = work.check_after(_prepare_unchanged(chunk.refs, source, work, options))
         bad, skipped = count_unusable(write_rows(results, name, work, options.seed))
-        done = PreparedChunk(*place, len(chunk.refs), bad, name, skipped)
+        done = PreparedChunk(*numbered, len(chunk.refs), bad, name, skipped)
     else:
         parts = list(_write_parts(chunk, images_dir, work, name, options))
         found, bad, skipped = (sum(counts) for counts in zip(*parts, strict=True))
         shards = len(chunk.refs)
-        done = PreparedChunk(*place, found, bad, name, skipped, shards, len(parts))
+        done = PreparedChunk(*numbered, found, bad, name, skipped, shards, len(parts))
     work.mark_prepared(done, key)
     return done
 

@@ -174,7 +174,7 @@ class CopiedPayloads:
     def __init__(self, rows: pa.Table, work: WorkFolder, copy: BinaryIO):
         """Copies the payloads of the rows."""
         self._work, self._copy = work, copy
-        self._places: dict[tuple[str, int], int] = {}
+        self._offsets: dict[tuple[str, int], int] = {}
         spans = join_spans(rows)
 
         def fetch(span: list[Span]) -> bytes:
@@ -186,12 +186,12 @@ class CopiedPayloads:
         for span, content in zip(spans, fetched, strict=True):
             first = span[0][1]
             for chunk, start, end in span:  # The gaps between them are not kept.
-                self._places[chunk, start] = copy.tell()
+                self._offsets[chunk, start] = copy.tell()
                 copy.write(content[start - first : end - first])
 
     def read(self, chunk: str, offset: int, length: int, crc32c: int) -> bytes:
         """As `PayloadReader.read`."""
-        self._copy.seek(self._places[chunk, offset])
+        self._copy.seek(self._offsets[chunk, offset])
         return _check(self._copy.read(length), self._work.payload_path(chunk), length, crc32c)
 
 

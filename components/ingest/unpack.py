@@ -112,8 +112,8 @@ def _restore_rows(
         for entry, data in zip(batch.to_pylist(), records, strict=False):
             row, payload = _restore_row(entry, data, options)
             payloads.write(payload)
-            place = {"payload_offset": offset, "payload_crc32c": google_crc32c.value(payload)}
-            kept.append(row | {"chunk": name} | place)
+            payload = {"payload_offset": offset, "payload_crc32c": google_crc32c.value(payload)}
+            kept.append(row | {"chunk": name} | payload)
             offset += len(payload)
         yield kept
         if len(kept) != len(batch):
@@ -180,8 +180,8 @@ def list_rows(
     paths = [os.fsdecode(path) for path in rows["path"].to_pylist()]
     if listed:
         rows = _restore_splits(rows, paths, listed, options)
-        places = {path: number for number, path in enumerate(listed)}
-        keys: list = [(places.get(path, -1), path) for path in paths]
+        numbers = {path: number for number, path in enumerate(listed)}
+        keys: list = [(numbers.get(path, -1), path) for path in paths]
     else:
         keys = [listing_key(path, images_dir) for path in paths]
     order = sorted(range(len(keys)), key=keys.__getitem__)

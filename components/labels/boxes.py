@@ -270,8 +270,8 @@ class Boxes(LabelKind):
 
     def count(self, rows: pa.Table) -> dict[str, Any]:
         """How many boxes each class has, and the most that an image has."""
-        place = BOX_COLUMNS.index(BOX_TEXT) - len(BOX_COLUMNS)  # They are the last features.
-        names = [json.loads(cells)[place] for cells in rows["further"].to_pylist()]
+        index = BOX_COLUMNS.index(BOX_TEXT) - len(BOX_COLUMNS)  # They are the last features.
+        names = [json.loads(cells)[index] for cells in rows["further"].to_pylist()]
         counts = collections.Counter(itertools.chain.from_iterable(names))
         most = max(map(len, names), default=0)
         return {"box_counts": dict(sorted(counts.items())), "most_boxes": most}

@@ -19,7 +19,7 @@ from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.dataset.record import IGNORED, MASK, MASK_COLUMN
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.images.encode import nearest_places
+from image_pipeline.components.images.encode import nearest_indices
 from image_pipeline.components.images.mask_file import BAD_MASK, read_levels
 from image_pipeline.components.images.prepare import PreparedImage
 from image_pipeline.components.labels.kind import WEIGHTED, Fitted, LabelKind, Tensors
@@ -138,8 +138,8 @@ def prepare_mask(data: bytes, image: PreparedImage, options: MaskOptions) -> Fit
     _check_values(levels, table, options.has_colors)
     ids = _look_up(levels, table)
     if ids.shape != (image.height, image.width):
-        rows = nearest_places(ids.shape[0], image.height)
-        columns = nearest_places(ids.shape[1], image.width)
+        rows = nearest_indices(ids.shape[0], image.height)
+        columns = nearest_indices(ids.shape[1], image.width)
         ids = np.ascontiguousarray(ids[rows[:, None], columns])
     counts = _count_levels(ids)
     found = np.flatnonzero(counts)

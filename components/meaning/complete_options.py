@@ -64,7 +64,7 @@ def _complete(images: str, options: IngestOptions, rows: TableRows | None) -> In
         check_pixels(images, options, rows)
         given = options = understand_rows(images, options, rows)
         rows = rows.joined(options)
-        options = table_columns.complete_options(images, options, rows.with_places())
+        options = table_columns.complete_options(images, options, rows.with_paths())
         options = _join_box_classes(understand_cells(images, given, options, rows))
         options = _map_splits(images, options, rows.tables)
     _check_label(options)

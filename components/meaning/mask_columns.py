@@ -109,12 +109,12 @@ def name_drawn_classes(
     if masks.classes is not None:
         return options
     classes: dict[str, tuple[int, ...]] = {}
-    for place, row in rows.with_places():
+    for row_name, row in rows.with_paths():
         for name, levels in (drawn_classes(row.cells.get(column)) or {}).items():
             others = {level for other in classes if other != name for level in classes[other]}
             if classes.setdefault(name, levels) != levels or others & {*levels}:
                 raise UserError(
-                    f"{place}: the category {name!r} has the id {levels[0]}, which is otherwise in "
+                    f"{row_name}: the category {name!r} has the id {levels[0]}, but another one in "
                     "another file; give all files the same categories, or ingest each by itself."
                 )
     no_class = classes.pop(IGNORE, ())

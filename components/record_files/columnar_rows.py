@@ -20,7 +20,7 @@ from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.kind import tell_kind
 from image_pipeline.components.json_text import parse_json
-from image_pipeline.components.record_files.columnar_places import (
+from image_pipeline.components.record_files.columnar_locations import (
     BYTES,
     open_arrow,
     open_parquet,
@@ -182,8 +182,8 @@ def _hold(
     path: str, kind: str, inside: str, start: int, modified_ns: int, sizes: Sequence[int | None]
 ) -> Iterator[EmbeddedImage | None]:
     for row, size in enumerate(sizes, start):
-        place = Location(path, kind, row, 1, inside)
-        yield None if size is None else EmbeddedImage(place, size, modified_ns)
+        location = Location(path, kind, row, 1, inside)
+        yield None if size is None else EmbeddedImage(location, size, modified_ns)
 
 
 def _read_others(parquet: pq.ParquetFile, group: int, found: Columns, count: int) -> _Cells:

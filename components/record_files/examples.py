@@ -61,15 +61,15 @@ def parse_example(data: Sequence[int], start: int, end: int) -> dict[str, Featur
     """
     try:
         parts = Parts()
-        places = dict(_list_places(data, start, end, parts))
-        return {name: _parse_feature(data, *place, parts) for name, place in places.items()}
+        spans = dict(_list_spans(data, start, end, parts))
+        return {name: _parse_feature(data, *span, parts) for name, span in spans.items()}
     except IndexError as error:
         raise ValueError("a number is cut off") from error
 
 
 def find_feature(data: Any, start: int, end: int, name: str) -> tuple[int, int]:
     """Where a feature of a tf.Example that was parsed begins and ends, see `parse_list`."""
-    return dict(_list_places(data, start, end, Parts()))[name]
+    return dict(_list_spans(data, start, end, Parts()))[name]
 
 
 def parse_list(data: bytes) -> list[Any]:
@@ -77,7 +77,7 @@ def parse_list(data: bytes) -> list[Any]:
     return _parse_feature(data, 0, len(data), Parts()).values
 
 
-def _list_places(
+def _list_spans(
     data: Any, start: int, end: int, parts: Parts
 ) -> Iterator[tuple[str, tuple[int, int]]]:
     """Where each feature begins and ends."""
@@ -103,7 +103,7 @@ def _is_feature_lists(data: Any, start: int, end: int, parts: Parts) -> bool:
 
 
 def _read_entry(data: Any, start: int, end: int, parts: Parts) -> tuple[str, tuple[int, int]]:
-    name, place = "", (end, end)
+    name, span = "", (end, end)
     for number, wire, at, stop in iterate_fields(data, start, end, parts):
         _check_sized(wire)
         if number == 1:
@@ -111,8 +111,8 @@ def _read_entry(data: Any, start: int, end: int, parts: Parts) -> tuple[str, tup
                 raise ValueError(f"the name of a feature has {stop - at} bytes")
             name = bytes(data[at:stop]).decode()
         elif number == 2:
-            place = at, stop
-    return name, place
+            span = at, stop
+    return name, span
 
 
 def _parse_feature(data: Any, start: int, end: int, parts: Parts) -> Feature:

@@ -171,7 +171,7 @@ def _fit(pixels: Pixels, at: int, end: int) -> Found | None:
     return Found(at, end, pixels) if is_right else None
 
 
-def make_place(
+def make_location(
     path: str, packing: str, start: int, length: int, around: tuple[int, int], pixels: Pixels | None
 ) -> Location:
     """The place of bytes in a record.
@@ -194,20 +194,20 @@ def make_place(
 def read_image(ref: ImageRef, wanted: int) -> bytes:
     """Reads an image in a record; see `source_kinds.Reader`."""
     assert ref.location is not None
-    place = ref.location
-    (before, after), pixels = _parse(place)
+    location = ref.location
+    (before, after), pixels = _parse(location)
     header = b"" if pixels is None else pixels.header
     is_list = pixels is not None and pixels.is_list
     if wanted < ref.size_bytes and (not is_list or wanted <= len(header)):
-        return (header + _read(ref, place.start, max(0, wanted - len(header))))[:wanted]
-    size = before + place.length + after
-    record = _read(ref, place.start - before, size + FOOTER_BYTES)
+        return (header + _read(ref, location.start, max(0, wanted - len(header))))[:wanted]
+    size = before + location.length + after
+    record = _read(ref, location.start - before, size + FOOTER_BYTES)
     data, crc = record[:size], record[size:]
     if len(record) < size + FOOTER_BYTES:
-        raise BadImage(CORRUPT, f"{place.file!r} ends within its record")
+        raise BadImage(CORRUPT, f"{location.file!r} ends within its record")
     if masked_crc(data) != crc:
-        raise BadImage(CORRUPT, f"its record's data or checksum in {place.file!r} is damaged")
-    image = data[before : before + place.length]
+        raise BadImage(CORRUPT, f"its record's data or checksum in {location.file!r} is damaged")
+    image = data[before : before + location.length]
     return (header + (_read_list(image, pixels) if pixels and pixels.is_list else image))[:wanted]
 
 
@@ -228,8 +228,8 @@ def _read(ref: ImageRef, start: int, size: int) -> bytes:
     return open_packed(ref.location.file, packing, ref.modified_ns).pread(size, start)
 
 
-def _parse(place: Location) -> tuple[tuple[int, int], Pixels | None]:
-    around, *rest = place.inside.split()
+def _parse(location: Location) -> tuple[tuple[int, int], Pixels | None]:
+    around, *rest = location.inside.split()
     before, after = map(int, around.split("+"))
     if not rest:
         return (before, after), None

@@ -26,7 +26,7 @@ from image_pipeline.components.record_files.tfrecord_images import (
     Shape,
     find_list,
     find_pixels,
-    make_place,
+    make_location,
     read_image,
 )
 from image_pipeline.components.sources.column_types import Items
@@ -182,7 +182,7 @@ class _Reader:
             header_bytes = len(pixels.header)
         elif not is_file and self._shape:
             return Unusable(explain_misfit(f"{end - at:,} bytes", self._shape), True)
-        return self._place(frame, at, end, pixels, end - at + header_bytes)
+        return self._locate(frame, at, end, pixels, end - at + header_bytes)
 
     def _hold_list(
         self, name: str, feature: Feature, frame: Frame
@@ -195,9 +195,9 @@ class _Reader:
             values = f"{len(feature.values):,} values"
             return Unusable(explain_misfit(values, self._shape), is_images=True)
         at, end = find_feature(frame.buffer, frame.at, frame.at + frame.length, name)
-        return self._place(frame, at, end, pixels, len(pixels.header) + pixels.size_bytes)
+        return self._locate(frame, at, end, pixels, len(pixels.header) + pixels.size_bytes)
 
-    def _place(
+    def _locate(
         self, frame: Frame, at: int, end: int, pixels: Pixels | None, size_bytes: int
     ) -> EmbeddedImage | Unusable:
         """What is between two places of a record's buffer."""
@@ -205,8 +205,8 @@ class _Reader:
         if sum(around) > _MOST_BESIDE_BYTES:
             return Unusable(_BESIDE.format(sum(around)))
         start = frame.start + around[0]
-        place = make_place(self._path, self._packing, start, end - at, around, pixels)
-        return EmbeddedImage(place, size_bytes, self._modified_ns)
+        location = make_location(self._path, self._packing, start, end - at, around, pixels)
+        return EmbeddedImage(location, size_bytes, self._modified_ns)
 
 
 def _size_of(feature: Feature) -> int:

@@ -87,9 +87,9 @@ class Frames:
             return
         frame_bytes = _NPY_HEADER + 3 * header.height * header.width
         for number in range(count):
-            place = Location(ref.path, FRAME, number, ref.size_bytes, within=ref.location)
+            location = Location(ref.path, FRAME, number, ref.size_bytes, within=ref.location)
             name = f"{ref.path}/{number:08d}"
-            yield dataclasses.replace(ref, path=name, size_bytes=frame_bytes, location=place)
+            yield dataclasses.replace(ref, path=name, size_bytes=frame_bytes, location=location)
 
     def open_file(self, ref: ImageRef) -> str | BinaryIO:
         """A video's file: a local path, or what is read from a store or an archive."""
@@ -104,9 +104,11 @@ class Frames:
 
 def _video_of(ref: ImageRef) -> ImageRef:
     """The file of a frame."""
-    place = ref.location
-    assert place is not None
-    return dataclasses.replace(ref, path=place.file, size_bytes=place.length, location=place.within)
+    location = ref.location
+    assert location is not None
+    return dataclasses.replace(
+        ref, path=location.file, size_bytes=location.length, location=location.within
+    )
 
 
 # Few, since each may hold hundreds of megabytes of decoded frames.

@@ -29,22 +29,22 @@ class BoxForm:
     Attributes:
       name: of who writes it so.
       words: for messages.
-      place: the key of the numbers; "" if they are the object's own.
+      key: that of the numbers; "" if they are the object's own.
       numbers: their keys.
       format: what they are, as `BoxOptions` has it.
     """
 
     name: str
     words: str
-    place: str
+    key: str
     numbers: tuple[str, ...]
     format: str
 
-    def place_of(self, item: Any) -> dict[str, Any] | None:
+    def box_of(self, item: Any) -> dict[str, Any] | None:
         """Where an object has its numbers; None if it has none."""
-        place = item.get(self.place) if self.place and isinstance(item, dict) else item
-        has_all = isinstance(place, dict) and (self.place or place.keys() >= {*self.numbers})
-        return place if has_all else None
+        box = item.get(self.key) if self.key and isinstance(item, dict) else item
+        has_all = isinstance(box, dict) and (self.key or box.keys() >= {*self.numbers})
+        return box if has_all else None
 
 
 _FORMS = (
@@ -62,8 +62,8 @@ _FORMS = (
 
 def find_form(objects: Sequence[Any]) -> BoxForm | None:
     """The form of boxes that a list of JSON has; None if it is none of images and boxes."""
-    item = [each for image in objects for each in _objects_of(image)]
-    return next((form for form in _FORMS if any(map(form.place_of, item))), None)
+    items = [each for image in objects for each in _objects_of(image)]
+    return next((form for form in _FORMS if any(map(form.box_of, items))), None)
 
 
 def join_boxes(image: Any, form: BoxForm) -> Any:
@@ -92,7 +92,7 @@ def count_outlines(objects: Sequence[Any], form: BoxForm) -> int:
 
 
 def _is_outline(item: Any, form: BoxForm) -> bool:
-    return isinstance(item, dict) and "poly2d" in item and form.place_of(item) is None
+    return isinstance(item, dict) and "poly2d" in item and form.box_of(item) is None
 
 
 def _objects_of(image: Any) -> list[Any]:
@@ -106,14 +106,14 @@ def _first(image: dict[str, Any], keys: Sequence[str]) -> Any:
 
 def _read_box(item: Any, form: BoxForm) -> Any:
     """As `box_cells.read_boxes` takes it, or as it is if it is no box, which it says then."""
-    place = form.place_of(item)
-    if place is None:
+    box = form.box_of(item)
+    if box is None:
         return item
     names = item.get("names")
     name = _first(item, ("label", "category")) or (
         names[0] if isinstance(names, list) and names else None
     )
-    return {"bbox": [place.get(number) for number in form.numbers], "category": name}
+    return {"bbox": [box.get(number) for number in form.numbers], "category": name}
 
 
 def _find_files(folder: str, look: Look = walk) -> list[tuple[str, str]]:
@@ -130,7 +130,7 @@ def _find_files(folder: str, look: Look = walk) -> list[tuple[str, str]]:
 def _read_folder(folder: str, columns: Asked) -> Iterator[Row]:
     found = _find_files(folder)
     begins = _BEGINS.match(read_head(os.path.join(folder, *found[0]), 2**16))
-    form = next(each for each in _FORMS if begins and each.place == begins[1].decode())
+    form = next(each for each in _FORMS if begins and each.key == begins[1].decode())
     yield from read_files(form.name, folder, found, columns)
 
 

@@ -46,8 +46,8 @@ class TableRows:
         """Each row, with the number of its table. Raises UserError if a table cannot be read."""
         return iter(self._rows)
 
-    def with_places(self) -> Iterator[tuple[str, Row]]:
-        """Each row, with its place as a message names it: `tables/train.csv:17`."""
+    def with_paths(self) -> Iterator[tuple[str, Row]]:
+        """Each row, with its table's path and line, for messages: `tables/train.csv:17`."""
         for number, row in self:
             yield f"{self.tables[number][0]}:{row.line}", row
 

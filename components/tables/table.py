@@ -128,21 +128,21 @@ class Table:
         first_rows: dict[str, str] = {}
         cased_before = set[str]()
         listed = array.array("q")
-        for place, split, row in self._rows():
-            ref = self.reference(place, split, row)
+        for row_name, split, row in self._rows():
+            ref = self.reference(row_name, split, row)
             if ref.location is None:
                 listed.append(hash(ref.path))
             if ref.mask is not None and ref.mask.location is None:
                 listed.append(hash(ref.mask.path))
             if ref.location is not None and hash(ref.path) in repeated:
-                ref = _rename(ref, _call_by_row(place))  # They are several images nevertheless.
-            if self._cased and self._cased.get(self._path_of(place, split, row)) == ref.path:
+                ref = _rename(ref, _call_by_row(row_name))  # They are several images nevertheless.
+            if self._cased and self._cased.get(self._path_of(row_name, split, row)) == ref.path:
                 if ref.path in cased_before or self._is_named(ref.path):
                     message = f"names {ref.path!r} again, in other capital letters"
-                    ref = self._bad_row("listed_twice", place, message)
+                    ref = self._bad_row("listed_twice", row_name, message)
                 cased_before.add(ref.path)
             if ref.path in labels and ref.problem in (None, MISSING_FILE):
-                ref = self._judge_repeated(ref, place, labels[ref.path], first_rows)
+                ref = self._judge_repeated(ref, row_name, labels[ref.path], first_rows)
             if ref.problem is not None:
                 check_bad_row(ref.message, self.options)
             yield ref
@@ -179,18 +179,18 @@ class Table:
         return Folder(self.root, self.follow_links).read(ref, most_bytes)
 
     def _judge_repeated(
-        self, ref: ImageRef, place: str, labels: str, first_rows: dict[str, str]
+        self, ref: ImageRef, row_name: str, labels: str, first_rows: dict[str, str]
     ) -> ImageRef:
         """The first row of a file counts, unless its rows give it several labels: none is right."""
-        first = first_rows.setdefault(ref.path, place)
+        first = first_rows.setdefault(ref.path, row_name)
         if labels:
-            return self._bad_row("listed_twice", place, f"{ref.path!r} has the labels {labels}")
-        if first != place:
+            return self._bad_row("listed_twice", row_name, f"{ref.path!r} has the labels {labels}")
+        if first != row_name:
             message = f"names {ref.path!r} again, as {first} does"
             if SPLIT in self.path:
                 some = self.path.rpartition("/")[2].replace(SPLIT, "{train,test}")
                 message += f"; to read some tables alone, name their splits, as in {some!r}"
-            return self._bad_row("listed_twice", place, message)
+            return self._bad_row("listed_twice", row_name, message)
         return ref
 
     def _read_labels(self, hashes: set[int]) -> dict[str, str]:
@@ -199,8 +199,8 @@ class Table:
         A file may be named by all rows of a table: what is kept and reported of it is not theirs.
         """
         labels: dict[str, set[str]] = collections.defaultdict(set)
-        for place, split, row in self._rows():
-            path = self._path_of(place, split, row)
+        for row_name, split, row in self._rows():
+            path = self._path_of(row_name, split, row)
             is_embedded = isinstance(self._cell(row, "image"), EmbeddedImage)
             if path and hash(path) in hashes and not is_embedded:
                 labels[path].add(str(self._cell(row, "label")))
@@ -213,15 +213,15 @@ class Table:
         asked for by `{SPLIT}`.
         """
         is_named = SPLIT in self.path or "split" not in self.options.columns
-        for place, split, row in self._read_once.with_names():
-            yield place, split if is_named else None, row
+        for row_name, split, row in self._read_once.with_names():
+            yield row_name, split if is_named else None, row
 
     @functools.cached_property
     def _hashes(self) -> np.ndarray:
         """Of the path that each row names, sorted: int64 [rows]."""
         hashes = array.array("q")
-        for place, split, row in self._rows():
-            hashes.append(hash(self._path_of(place, split, row)))
+        for row_name, split, row in self._rows():
+            hashes.append(hash(self._path_of(row_name, split, row)))
         return np.sort(np.frombuffer(hashes, np.int64))
 
     def _find_repeated(self) -> set[int]:
@@ -240,7 +240,7 @@ class Table:
         cell = None if column is None else row.cells.get(column)
         return cell.of_type(self._types.get(name)) if isinstance(cell, Items) else cell
 
-    def _path_of(self, place: str, split: str | None, row: Row) -> str:
+    def _path_of(self, row_name: str, split: str | None, row: Row) -> str:
         """What an image is called: its path; of one that the row holds, as the row says.
 
         Or else by the row, such as `train.h5/00000017`.
@@ -250,7 +250,7 @@ class Table:
             return self._clean_path(image, split)
         called = self._cell(row, "path")
         name = posixpath.normpath("" if isinstance(called, _NO_PATH) else _text(called)).lstrip("/")
-        return _call_by_row(place) if name in ("", ".") else name
+        return _call_by_row(row_name) if name in ("", ".") else name
 
     def _clean_path(self, cell: object, split: str | None) -> str:
         """One name for one file: without `./`, and relative if it lies in the root."""
@@ -279,30 +279,30 @@ class Table:
         there = (each for each in spellings if os.path.lexists(locate(self.root, each)))
         return next(there, path)
 
-    def reference(self, place: str, split: str | None, row: Row) -> ImageRef:
+    def reference(self, row_name: str, split: str | None, row: Row) -> ImageRef:
         """The image that a row names or holds, or why it has none.
 
         Args:
-          place: of the row, such as `train.csv:17`.
+          row_name: file and line, such as `train.csv:17`.
           split: the one that its table is of; None if there is none.
           row: the row.
         """
         columns = self.options.columns
         if row.problem:
-            return self._bad_row("bad_row", place, row.problem)
+            return self._bad_row("bad_row", row_name, row.problem)
         if misfit := self._find_misfit(row):
-            return self._bad_row("wrong_type", place, misfit)
-        path = self._path_of(place, split, row)
+            return self._bad_row("wrong_type", row_name, misfit)
+        path = self._path_of(row_name, split, row)
         if not path:
-            return self._bad_row("no_path", place, f"the column {columns['image']!r} is empty")
+            return self._bad_row("no_path", row_name, f"the column {columns['image']!r} is empty")
         try:
             roles = {role: _text(self._cell(row, role)) for role in self._roles_as_text}
             if split is not None:
                 roles["split"] = split
             further = tuple(self._convert(name, row) for name in self._further)
         except ValueError as error:
-            return self._bad_row("wrong_type", place, str(error))
-        stated = Annotations(place, further=further, **roles)
+            return self._bad_row("wrong_type", row_name, str(error))
+        stated = Annotations(row_name, further=further, **roles)
         ref = self._refer(self._cell(row, "image"), path, stated)
         mask = self._cell(row, "mask")
         called = path if isinstance(mask, EmbeddedImage) else self._clean_path(mask, split)
@@ -383,8 +383,8 @@ class Table:
             known = self._plain_folders[folder] = is_below or is_plain(folder, self.root)
         return known
 
-    def _bad_row(self, problem: str, place: str, message: str) -> ImageRef:
-        return ImageRef(place, 0, 0, problem, f"{place}: {message}", Annotations(place))
+    def _bad_row(self, problem: str, row_name: str, message: str) -> ImageRef:
+        return ImageRef(row_name, 0, 0, problem, f"{row_name}: {message}", Annotations(row_name))
 
 
 def _images_in(root: str, folder: str) -> Iterator[list[str]]:
@@ -400,9 +400,9 @@ def _images_in(root: str, folder: str) -> Iterator[list[str]]:
         return
 
 
-def _call_by_row(place: str) -> str:
+def _call_by_row(row_name: str) -> str:
     """What an image is called that its table holds, and calls nothing."""
-    file, _, line = place.rpartition(":")
+    file, _, line = row_name.rpartition(":")
     return f"{file}/{int(line):08d}"
 
 

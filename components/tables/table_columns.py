@@ -51,7 +51,7 @@ def complete_options(path: str, options: T, rows: Iterable[tuple[str, Row]] | No
     Raises:
       UserError: if a column that is named is not there, or none is the image's path.
     """
-    found = TableRows(path, options).with_places() if rows is None else rows
+    found = TableRows(path, options).with_paths() if rows is None else rows
     guesses, misfits = _guess_types(path, found, options.columns)
     embedded = _find_embedded(path, guesses, misfits)
     kept = {c: guess for c, guess in guesses.items() if not _says_nothing(c, guess, options)}
@@ -122,9 +122,9 @@ def _guess_types(
     missing: set[str] = set()
     problems: list[str] = []
     read = 0
-    for place, row in rows:
+    for row_name, row in rows:
         if row.problem:
-            problems = problems or [f"{place}: {row.problem}"]
+            problems = problems or [f"{row_name}: {row.problem}"]
             continue
         read += 1
         if len(row.cells) < len(guesses) and not _lacks_image(row, guesses):
@@ -135,11 +135,13 @@ def _guess_types(
                 is_kept = not left_out.intersection([column, usable_name(column)])
                 guesses[column] = _start_guess(column, cell, given) if is_kept else None
             if (guess := guesses[column]) and (why := _see(guess, cell)):
-                misfits.setdefault(column, f"{place}: the column {column!r} cannot be kept ({why})")
+                misfits.setdefault(
+                    column, f"{row_name}: the column {column!r} cannot be kept ({why})"
+                )
                 counts[column] += 1
         if len(guesses) > MOST_COLUMNS:
             raise UserError(
-                f"{place}: the table has more than {MOST_COLUMNS:,} columns, the most that are "
+                f"{row_name}: the table has more than {MOST_COLUMNS:,} columns, the most that are "
                 "kept; leave out those that are not used, or write them as one column of lists."
             )
     for column in missing:

@@ -128,8 +128,8 @@ def check_graph(transform_graph_dir: str, views: Mapping[str, np.ndarray], name:
         return image.numpy().astype(np.float64), label.numpy()
 
     whole, single = run(slice(None)), [run(slice(row, row + 1)) for row in range(len(_PROBE))]
-    for place, key in enumerate((contract.IMAGE_OUTPUT, contract.LABEL_OUTPUT)):
-        together, apart = whole[place], np.concatenate([outputs[place] for outputs in single])
+    for index, key in enumerate((contract.IMAGE_OUTPUT, contract.LABEL_OUTPUT)):
+        together, apart = whole[index], np.concatenate([outputs[index] for outputs in single])
         if len(together) != len(_PROBE) or together.shape != apart.shape:
             raise UserError(
                 f"preprocessing_fn {name} must return one row of {key!r} for each image, got "

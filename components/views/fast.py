@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from image_pipeline.components.dataset.stored import StoredImage
-from image_pipeline.components.images.encode import nearest_places
+from image_pipeline.components.images.encode import nearest_indices
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.fast_decode import decode_window
 from image_pipeline.components.views.fast_resample import resample_window
@@ -100,8 +100,8 @@ def view_mask(
         take_eval_mask_view(mask, view, out)
         return
     top, left, height, width = (int(each) for each in window)
-    rows = top + nearest_places(height, out.shape[0])
-    columns = left + nearest_places(width, out.shape[1])
+    rows = top + nearest_indices(height, out.shape[0])
+    columns = left + nearest_indices(width, out.shape[1])
     out[...] = mask[rows[:, None], columns]
 
 
@@ -110,7 +110,7 @@ def take_eval_mask_view(mask: np.ndarray, view: ViewOptions, out: np.ndarray) ->
     size = views.resized_size(mask.shape[:2], view)
     target = (view.height_px, view.width_px)
     rows, columns = (
-        nearest_places(length, new)[(new - count) // 2 :][:count]
+        nearest_indices(length, new)[(new - count) // 2 :][:count]
         for length, new, count in zip(mask.shape[:2], size, target, strict=True)
     )
     out[...] = mask[rows[:, None], columns]

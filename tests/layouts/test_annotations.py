@@ -370,7 +370,7 @@ def test_panoptic_files_that_are_wrong_are_refused(tmp_path, categories, segment
 def test_categories_that_differ_between_files_are_refused(tmp_path):
     _write_panoptic(tmp_path, "train", _CATEGORIES, [(263, 0), (9, 300)])
     _write_panoptic(tmp_path, "val", {"dog": 0}, [(263, 0), (9, 0)])
-    with pytest.raises(UserError, match=r"the category 'dog' has the id 0, which is otherwise in"):
+    with pytest.raises(UserError, match=r"the category 'dog' has the id 0, but another one in"):
         understand(tmp_path)
 
 

@@ -14,8 +14,8 @@ from image_pipeline.components.labels.boxes import BoxAnnotation
 from image_pipeline.components.meaning.complete_options import complete_options
 from image_pipeline.components.meaning.open_source import open_source
 from image_pipeline.components.meaning.options import IngestOptions
-from image_pipeline.components.record_files import columnar_places
-from image_pipeline.components.record_files.columnar_places import read_parquet_cell
+from image_pipeline.components.record_files import columnar_locations
+from image_pipeline.components.record_files.columnar_locations import read_parquet_cell
 from image_pipeline.components.sources.source_kinds import read_rows
 from tests.data_set_files import make_table, write_arrow, write_parquet
 from tests.drawings import draw, encode_png
@@ -116,7 +116,7 @@ def test_binary_columns_are_images_if_they_begin_as_such(tmp_path, name):
 
 @pytest.mark.parametrize("order", [range(COUNT), reversed(range(COUNT)), [29, 3, 17, 2, 28]])
 def test_rows_of_parquet_may_be_read_in_any_order(tmp_path, monkeypatch, order):
-    monkeypatch.setattr(columnar_places, "_MOST_ROWS", 4)
+    monkeypatch.setattr(columnar_locations, "_MOST_ROWS", 4)
     write_parquet(tmp_path / "a.parquet", make_table(IMAGES), rows=11)
     source, _ = _open(tmp_path / "a.parquet")
     refs = list(source.list())
@@ -125,15 +125,15 @@ def test_rows_of_parquet_may_be_read_in_any_order(tmp_path, monkeypatch, order):
 
 
 def test_few_blocks_of_a_parquet_file_are_held(tmp_path, monkeypatch):
-    monkeypatch.setattr(columnar_places, "_MOST_ROWS", 2)
+    monkeypatch.setattr(columnar_locations, "_MOST_ROWS", 2)
     write_parquet(tmp_path / "a.parquet", make_table(IMAGES), rows=30)
     source, _ = _open(tmp_path / "a.parquet")
     refs = list(source.list())
     for ref in refs:
         source.read(ref, 10**9)
     place = refs[0].location
-    column = columnar_places._open_column(place.file, place.inside, refs[0].modified_ns)
-    assert len(column._blocks) == columnar_places._BLOCKS
+    column = columnar_locations._open_column(place.file, place.inside, refs[0].modified_ns)
+    assert len(column._blocks) == columnar_locations._BLOCKS
 
 
 def test_a_damaged_part_of_a_parquet_file_is_the_images_problem(tmp_path):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.feeding.served_images import make_mask
-from image_pipeline.components.images.encode import nearest_places
+from image_pipeline.components.images.encode import nearest_indices
 from image_pipeline.components.labels.masks import encode_mask
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.fast import take_eval_view, view_mask
@@ -35,14 +35,14 @@ def _nearest(place, length, count):
 
 
 @given(SIDE, SIDE)
-def test_the_nearest_places_are_those_of_the_middles(length, count):
-    assert nearest_places(length, count).tolist() == [
+def test_the_nearest_indices_are_those_of_the_middles(length, count):
+    assert nearest_indices(length, count).tolist() == [
         _nearest(place, length, count) for place in range(count)
     ]
 
 
 def test_the_same_size_takes_each_pixel_once():
-    assert nearest_places(7, 7).tolist() == list(range(7))
+    assert nearest_indices(7, 7).tolist() == list(range(7))
 
 
 @given(SIDE, SIDE, SIDE, SIDE, st.sampled_from([1.0, 0.875, 0.5]), st.integers(0, 99))

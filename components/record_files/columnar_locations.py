@@ -27,15 +27,15 @@ _BLOCKS = 3  # that are held of a file: threads read rows that lie near each oth
 def read_parquet_cell(ref: ImageRef, wanted: int) -> bytes:
     """Reads a Parquet file's cell; see `source_kinds.Reader`. All of it: the size was a guess."""
     assert ref.location is not None
-    place = ref.location
+    location = ref.location
     try:
-        column = _open_column(place.file, place.inside, ref.modified_ns)
+        column = _open_column(location.file, location.inside, ref.modified_ns)
     except pa.ArrowException as error:  # It was another file when it was listed.
-        raise _bad_part(place.file, error) from error
+        raise _bad_part(location.file, error) from error
     try:
-        return _to_bytes(column.read(place.start), place.file)
+        return _to_bytes(column.read(location.start), location.file)
     except (pa.ArrowException, OSError, IndexError) as error:
-        raise _bad_part(place.file, error) from error
+        raise _bad_part(location.file, error) from error
 
 
 def read_arrow_cell(ref: ImageRef, wanted: int) -> bytes:
