@@ -30,7 +30,7 @@ _ENDING, _OBJECT = ".tar", ".json"
 _TEXTS = (".cls", ".txt", ".text", ".caption", ".cap", ".id", ".index")
 _BESIDE = (_OBJECT, *_TEXTS)
 _MOST_BYTES = 2**20  # of what is beside an image
-_LOOKED_AT = 100  # members by which it is told what an archive is
+_LOOKED_AT = 100  # members by which an archive is recognised
 
 
 class _Damaged(ValueError):

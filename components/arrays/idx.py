@@ -59,7 +59,7 @@ def read_pairs(folder: str, columns: Asked) -> Iterator[Row]:
     """A row an image, with its label and its split; raises TableError if a file is damaged."""
     pairs = _find_pairs(folder)
     _check_one_set(folder, [images for images, _, _ in pairs])
-    names, told_names = _read_names(folder)
+    names, described_names = _read_names(folder)
     number = 0
     counts: dict[str, int] = {}
     for images, labels, split in pairs:
@@ -78,8 +78,8 @@ def read_pairs(folder: str, columns: Asked) -> Iterator[Row]:
                 cells["label"] = names.get(label, str(label))
             yield Row(number, cells | ({"split": split} if split else {}))
         counts[split or images] = count
-    told = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-    understood(f"IDX files: images with labels, {told}{told_names}")
+    counted = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+    understood(f"IDX files: images with labels, {counted}{described_names}")
 
 
 def _read_names(folder: str) -> tuple[dict[int, str], str]:

@@ -1,6 +1,6 @@
 """Cancels jobs on a Flink cluster, through its REST interface.
 
-Beam's runner does not cancel what it has submitted to a cluster, not even when told to: the job
+Beam's runner does not cancel what it has submitted to a cluster, not even when asked to: the job
 keeps its slots, and waits for its workers, long after the process that submitted it is gone.
 """
 

@@ -87,7 +87,7 @@ def scan_index(data_dir: str, columns: Sequence[str]) -> Iterator[pa.Table]:
 
     Raises:
       UserError: if the index was changed since it was written; in a store, only what cannot be read
-        is told, as it would have to be read twice.
+        is named, as it would have to be read twice.
     """
     if files.is_local(data_dir):
         check_index(data_dir)

@@ -112,7 +112,7 @@ BOX_COLUMNS = (
     BOX_TEXT,
     BOX_LABEL,  # from 1 on: the Model Garden's 0 is the background
     BOX_AREA,  # in pixels of the stored image
-    BOX_CROWD,  # 1 for a box around several objects that nobody told apart
+    BOX_CROWD,  # 1 for a box around several objects (COCO's iscrowd)
 )
 """What the records of images with boxes have, too: a value for each box."""
 

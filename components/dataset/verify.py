@@ -78,7 +78,7 @@ def _verify_content(output_dir: str, manifest: Manifest) -> list[Finding]:
 
 
 def _check_books(manifest: Manifest) -> list[Finding]:
-    """Checks that the manifest's figures add up."""
+    """Checks that the manifest's counts add up."""
     books, splits = manifest.books, manifest.splits.values()
     sums = [
         ("found", books.found, books.accounted),

@@ -169,7 +169,7 @@ def _compare_sets(graph_dir: str, analysed: set[str], read: set[str]) -> None:
 def _compare_ids(
     known: tuple[str, ...], stored: tuple[str, ...], graph_dir: str, root: str
 ) -> None:
-    """Warns if records number a class otherwise than the graph does; both can be told apart.
+    """Warns if records number a class otherwise than the graph does; both can be corrected.
 
     Graphs of earlier versions number the most frequent class first, and so may a function of the
     user's own. A class without analysed records is not in a graph, but in `ingest.classes` it is.

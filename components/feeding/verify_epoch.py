@@ -182,7 +182,7 @@ def _measure(
     feeding: FeedingOptions,
     epoch: int,
 ) -> tuple[ShuffleQuality | None, ShuffleQuality | None]:
-    """The figures of the shuffle, and their ideal values."""
+    """The metrics of the shuffle, and their ideal values."""
     if len(rows) < max(feeding.batch_size, 2) or len(np.unique(rows)) == 1:
         return None, None
     label, size = records.index.label, feeding.batch_size

@@ -1,6 +1,6 @@
 """A source of the user's own that gives rows, as a table has them: `rows:MODULE:FUNCTION`.
 
-What images are, classes, tags, values, masks or boxes, is told by the names of the cells, as in a
+The names of the cells say which labels images have, classes, tags, values, masks or boxes, as in a
 table; what they show is read by their names.
 """
 
@@ -50,11 +50,11 @@ def _make_row(root: str, number: int, cells: Mapping[str, Any], of_images: list[
     try:
         embedded = {name: _hold(root, number, name, cell) for name, cell in given.items()}
         others = [name for name in cells if name not in of_images]
-        told = {plain_cell(name, name): plain_cell(name, cells[name]) for name in others}
+        named_cells = {plain_cell(name, name): plain_cell(name, cells[name]) for name in others}
     except WrongItem as error:
         return Row(number, {}, str(error))
     named = {NAME: embedded[of_images[0]].location.inside} if of_images[0] in embedded else {}
-    return Row(number, {**named, **told, **embedded})
+    return Row(number, {**named, **named_cells, **embedded})
 
 
 def _is_left_out(cell: Any) -> bool:

@@ -36,12 +36,12 @@ class MaskFolder:
         """Writes a prediction's mask, and gives the prediction with its path as `mask` instead."""
         if MASK_BYTES not in prediction:
             return prediction
-        told = {key: value for key, value in prediction.items() if key != MASK_BYTES}
+        row = {key: value for key, value in prediction.items() if key != MASK_BYTES}
         if self._folder is not None:
             path = files.join(self._folder, name_mask(prediction["file"]))
             files.write_file(path, prediction[MASK_BYTES])
-            told["mask"] = path
-        return told
+            row["mask"] = path
+        return row
 
 
 def name_mask(file: str) -> str:

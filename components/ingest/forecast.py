@@ -48,7 +48,7 @@ _START_SECONDS = 1.0
 
 @dataclasses.dataclass(frozen=True)
 class Forecast:
-    """An ingest's estimated figures. Byte-identical files are counted as often as they occur.
+    """An ingest's estimates. Byte-identical files are counted as often as they occur.
 
     Attributes:
       found: number of files.

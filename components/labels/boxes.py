@@ -94,7 +94,7 @@ class BoxOptions(Options):
 class BoxAnnotation(NamedTuple):
     """A box as a table has it: four numbers, see `BoxOptions.format`; its class; and its crowd.
 
-    A crowd is a box around several objects that nobody told apart.
+    A crowd is a box around several objects that were not annotated one by one.
     """
 
     numbers: tuple[float, float, float, float]
@@ -152,8 +152,8 @@ def prepare_boxes(
         kept.append(place)
     notes = {CLIPPED: clipped, "dropped_boxes": dropped}
     features = tuple(zip(*kept, strict=True)) or ((),) * len(BOX_COLUMNS)
-    told = tuple(f"{note}:{count}" for note, count in notes.items() if count)
-    return Fitted(features=features, notes=told)
+    counted_notes = tuple(f"{note}:{count}" for note, count in notes.items() if count)
+    return Fitted(features=features, notes=counted_notes)
 
 
 def _orientation(stated: Sequence[int], image: PreparedImage, options: BoxOptions) -> int:

@@ -1,4 +1,4 @@
-"""What classes are called: names that mean one are joined by options, and likely slips are told."""
+"""Names of classes: options join those that mean one class, and likely slips are reported."""
 
 import collections
 import itertools
@@ -109,10 +109,12 @@ def _find_alike(counts: Mapping[str, int]) -> Iterator[str]:
     groups = [names for names in alike.values() if len(names) > 1]
     if groups:
         needed = [option for option in _WORDS if any(option in _needed(each) for each in groups)]
-        told = _and([_WORDS[option] for option in needed])
+        differences = _and([_WORDS[option] for option in needed])
         ways = ", ".join(f"{option}: true" for option in needed)
         shown = _show([_and(list(map(repr, names))) for names in groups])
-        yield f"classes differ by {told} alone: {shown}; ingest.labels='{{{ways}}}' joins them"
+        yield (
+            f"classes differ by {differences} alone: {shown}; ingest.labels='{{{ways}}}' joins them"
+        )
     for names in (names for names in similar.values() if len(names) > 1):
         own = [max(alike[each], key=lambda name: counts[name]) for each in names]
         usual = max(own, key=lambda name: counts[name])

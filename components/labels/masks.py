@@ -102,7 +102,7 @@ class MaskOptions(Options):
 
     @property
     def has_colors(self) -> bool:
-        """Whether classes are told by colours."""
+        """Whether colours stand for classes."""
         return any(isinstance(v, str) for values in self._values().values() for v in values)
 
     def table(self) -> dict[int, int]:

@@ -105,8 +105,8 @@ def _find_class(path: str, rows: TableRows, names: Collection[str]) -> str | Non
     if len(found) > 1:
         ways = "; ".join(f"for {name!r}, ingest.columns={{label: {name!r}}}" for name in found)
         raise UserError(
-            f"Each row of {path!r} is a box, no column is called as classes are, and several may "
-            f"be: {ways}; for boxes of one class, ingest.columns={{label: null}}."
+            f"Each row of {path!r} is a box, no column has a usual name for classes, and several "
+            f"may be: {ways}; for boxes of one class, ingest.columns={{label: null}}."
         )
     return found[0] if found else None
 

@@ -1,4 +1,4 @@
-"""What the values of a table's columns are, told from all of its rows."""
+"""What the values of a table's columns are, found from all of its rows."""
 
 import collections
 import dataclasses

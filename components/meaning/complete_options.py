@@ -71,8 +71,8 @@ def _complete(images: str, options: IngestOptions, rows: TableRows | None) -> In
     _check_boxes(images, options)
     if kind.has_rows and options.masks is not None and options.columns.get("mask") is None:
         raise UserError(
-            f"ingest.masks is set, but no column of {images!r} is called as masks are; name it by "
-            "ingest.columns={mask: …}."
+            f"ingest.masks is set, but no column of {images!r} has a usual name for masks; name it "
+            "by ingest.columns={mask: …}."
         )
     if isinstance(options.stratify, str) and options.stratify not in options.column_types:
         known = ", ".join(options.column_types) or "none; a folder has none"
@@ -198,8 +198,8 @@ def _check_boxes(images: str, options: IngestOptions) -> None:
     """Refuses options of boxes where there are none, and boxes beside masks."""
     if options.boxes is not None and "boxes" not in options.column_types:
         raise UserError(
-            f"ingest.boxes is set, but no column of {images!r} is called as boxes are; name it by "
-            "ingest.columns={boxes: …}."
+            f"ingest.boxes is set, but no column of {images!r} has a usual name for boxes; name it "
+            "by ingest.columns={boxes: …}."
         )
     if "boxes" in options.column_types and options.label_kind is MASKS:
         raise UserError(

@@ -226,13 +226,15 @@ def check_names(
         for name in sorted(sizes)[:_MOST_PARTS]
         if (others := set().union(*(folders[each] for each in sizes if each != name)))
     ]
-    told = "have images of the same names throughout, as pictures and masks of the same things do"
+    verdict = (
+        "have images of the same names throughout, as pictures and masks of the same things do"
+    )
     whole = dataclasses.replace(
         meaning, label_pattern=(meaning.label_pattern or "").removesuffix(".+") + ".*"
     )
     raise UnclearLayout(
         images,
-        f"{list_folders(sorted(sizes))} {told} (ingest.masks would pair these)",
+        f"{list_folders(sorted(sizes))} {verdict} (ingest.masks would pair these)",
         [*alone, Choice(f"the classes {list_names(sorted(sizes))}", whole)],
     )
 

@@ -83,9 +83,9 @@ def find_meaning(
         naming = list(dict.fromkeys(find_tables(images, tally) + readable))
         if not (naming or partners):
             raise
-        told = f"{unclear.found}; and {list_names(naming or partners)} may say more"
+        found = f"{unclear.found}; and {list_names(naming or partners)} may say more"
         choices = [*_choose_tables(naming), *unclear.choices]
-        raise UnclearLayout(images, told, choices) from None
+        raise UnclearLayout(images, found, choices) from None
     if meaning.kind == NO_CLASSES:
         _check_other_masks(images, None, list_paths)
     if meaning.kind in (CLASS_FOLDERS, SPLIT_FOLDERS):
@@ -110,7 +110,7 @@ def find_meaning(
             alone = dataclasses.replace(meaning, label_pattern=pattern)
             choices = [Choice("the classes of folders or names alone", alone), *choices]
         called = (
-            f"{tally.texts():,} files such as {list_names(partners)} are called as images are, so "
+            f"{tally.texts():,} files such as {list_names(partners)} are named like images, so "
             f"they may be annotations, and are of no form that is read; {WAY_OUT}"
         )
         raise UnclearLayout(images, called if partners else lost, choices)
@@ -168,9 +168,9 @@ def _judge_masks(images: str, tally: Tally, masks: Masks) -> Meaning:
     """Classes beside which a few masks lie; else, what has masks is for segmentation."""
     folders = tally.folders()
     own = {parts: n for parts, n in folders.items() if not any(map(is_mask_folder, parts))}
-    told = (f"{masks.say_others()}, and left out (ingest.leave_out)",) * bool(masks.others)
+    others = (f"{masks.say_others()}, and left out (ingest.leave_out)",) * bool(masks.others)
     pairs = Meaning(
-        kind=WITH_MASKS, label_pattern=None, masks=masks, leave_out=masks.others, inferred=told
+        kind=WITH_MASKS, label_pattern=None, masks=masks, leave_out=masks.others, inferred=others
     )
     total = sum(own.values())
     if 2 * masks.count >= total or is_image_folder(masks.image.rpartition("/")[0]):
@@ -227,13 +227,13 @@ def _find_meaning(images: str, folders: Mapping[Parts, int], names: Sequence[str
     label_pattern = f"{level.start}{FIRST_FOLDER}"
     classes = list_names(level.firsts)
     if splits := _find_splits_below(level):
-        told = f"{say_splits(splits)} are taken as splits, the folders above them as classes: "
+        taken = f"{say_splits(splits)} are taken as splits, the folders above them as classes: "
         return Meaning(
             kind=SPLIT_FOLDERS,
             label_pattern=label_pattern,
             split_pattern=level.split_pattern(splits, "[^/]+/"),
             splits=splits,
-            inferred=(f"{told}{classes}",),
+            inferred=(f"{taken}{classes}",),
         )
     check_depth(images, level, Meaning(kind=CLASS_FOLDERS), "")
     if sum(level.firsts.values()) < ENOUGH * level.total:
@@ -295,9 +295,9 @@ def _split_folders(
         if any(between for between, _ in labelled.values()):
             ways = ("/".join(map(re.escape, (top, *labelled[top][0]))) for top in labelled)
             label_pattern = f"{level.start}(?:{'|'.join(ways)})/{FIRST_FOLDER}"
-        classes, told = classes.union(*(f for _, f in labelled.values())), "the folders in them"
+        classes, named_by = classes.union(*(f for _, f in labelled.values())), "the folders in them"
     else:
-        kind, label_pattern, told = IN_FILE_NAMES, None, "the beginnings of their files' names"
+        kind, label_pattern, named_by = IN_FILE_NAMES, None, "the beginnings of their files' names"
         for top in splits:
             beginning = f"{level.path(top)}/"
             own_names = [name for name in names if name.startswith(beginning)]
@@ -308,7 +308,7 @@ def _split_folders(
     kept = {top: splits[top] for top in splits if top in labelled} or dict(splits)
     is_split = len(set(kept.values())) > 1
     taken = f"{say_splits(kept)} are taken as splits" if is_split else list_folders(kept)
-    words = [f"{taken}, {told} as classes: {list_names(sorted(classes))}"]
+    words = [f"{taken}, {named_by} as classes: {list_names(sorted(classes))}"]
     if label_pattern is None:
         kind, label_pattern = NO_CLASSES, f"{level.start}[^/]+/{FIRST_FOLDER}"
         words = [f"{taken}; nothing in them names classes"]

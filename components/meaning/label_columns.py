@@ -141,8 +141,8 @@ def _take_split(
     renamed = {value: name for value, name in sorted(known.items()) if value != name}
     update["split_names"] = renamed | options.split_names
     if renamed or split.lower() not in ("split", "subset"):
-        told = ", ".join(f"{value} ({name})" for value, name in sorted(known.items()))
-        understood(f"{table}: {split!r} names the splits: {told}")
+        names = ", ".join(f"{value} ({name})" for value, name in sorted(known.items()))
+        understood(f"{table}: {split!r} names the splits: {names}")
     return options.model_copy(update=update)
 
 
@@ -153,7 +153,7 @@ def _take_label(
     columns: Mapping[str, ColumnValues],
     images: ColumnValues | None,
 ) -> IngestOptions:
-    """The options with the label of a table of which no column is called as labels are."""
+    """The options with the label of a table of which no column has a usual name for labels."""
     table = os.path.basename(path)
     one_each = [name for name, column in columns.items() if column.is_yes_or_no]
     others = [
@@ -171,20 +171,20 @@ def _take_label(
         if others or len(one_each) > 1:
             more = ", ".join(map(repr, (others or one_each)[:5]))
             understood(
-                f"{table}: no column is called as labels are, so classes are the first folders of "
-                f"paths: {', '.join(sorted(folders)[:5])}; ingest.columns={{label: …}} takes a "
+                f"{table}: no column has a usual name for labels, so classes are the first folders "
+                f"of paths: {', '.join(sorted(folders)[:5])}; ingest.columns={{label: …}} takes a "
                 f"column, such as {more}"
             )
         return options
     ways = [*others, *(["the columns of 0 and 1"] if len(one_each) > 1 else [])]
     if len(ways) > 1:
-        told = "; ".join(f"for {name!r}, ingest.columns={{label: {name!r}}}" for name in others)
+        choices = "; ".join(f"for {name!r}, ingest.columns={{label: {name!r}}}" for name in others)
         if len(one_each) > 1:
             named = ", ".join(one_each[:5]) + ", …" * (len(one_each) > 5)
-            told += f"; for {named} as a class each, ingest.label_columns=[{named}]"
+            choices += f"; for {named} as a class each, ingest.label_columns=[{named}]"
         raise UserError(
-            f"No column of {path!r} is called as labels are, and several may be: {told}; for "
-            "images without labels, ingest.label_pattern=null."
+            f"No column of {path!r} has a usual name for labels, and several may be: {choices}; "
+            "for images without labels, ingest.label_pattern=null."
         )
     if others:
         understood(f"{table}: the label is the column {others[0]!r}, ingest.columns={{label: …}}")
@@ -194,7 +194,7 @@ def _take_label(
     values = [n for n, column in columns.items() if column.has_fraction and not is_other(n)]
     if values:
         raise UserError(
-            f"No column of {path!r} is called as labels are, and none has few values that come "
+            f"No column of {path!r} has a usual name for labels, and none has few values that come "
             f"again: {', '.join(map(repr, values))}. Name it, as in ingest.columns={{label: "
             f"{values[0]!r}}}; for images without labels, ingest.label_pattern=null."
         )

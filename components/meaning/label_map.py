@@ -67,12 +67,12 @@ class LabelMap:
 
     def say_unnamed(self) -> str:
         """That it is a class; nothing if there is none."""
-        told = f"; 0, which it does not name, is {self.unnamed!r} (ingest.masks says otherwise)"
-        return told * bool(self.unnamed)
+        words = f"; 0, which it does not name, is {self.unnamed!r} (ingest.masks says otherwise)"
+        return words * bool(self.unnamed)
 
     @property
     def has_colors(self) -> bool:
-        """Whether classes are told by colours."""
+        """Whether colours stand for classes."""
         return any(isinstance(value, str) for value in self.classes.values())
 
 

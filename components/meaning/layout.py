@@ -60,10 +60,10 @@ def understand(
         meaning = find_meaning(images, tally, list_paths)
     update: dict[str, Any]
     if meaning.masks is not None:
-        masks, told = _take_label_map(images, meaning.masks, list_paths)
+        masks, sentence = _take_label_map(images, meaning.masks, list_paths)
         left_out = tuple(dict.fromkeys((*options.leave_out, *meaning.leave_out)))
         update = {"masks": masks, "leave_out": left_out}
-        return options.model_copy(update=update), (told, *meaning.inferred)
+        return options.model_copy(update=update), (sentence, *meaning.inferred)
     if meaning.kind == IN_FILE_NAMES:
         unlabelled = dataclasses.replace(meaning, label_pattern=None)
         named, none = Choice("the classes there", meaning), Choice("no labels", unlabelled)

@@ -119,19 +119,19 @@ def name_drawn_classes(
                 )
     no_class = classes.pop(IGNORE, ())
     _check_number(path, len(classes))
-    name, told = os.path.basename(path.rstrip("/")), ", ".join(classes)
+    name, listed = os.path.basename(path.rstrip("/")), ", ".join(classes)
     if any(NO_SEGMENT in levels for levels in classes.values()):
         ignored: tuple[int, ...] = no_class
         are_none = f"; {IGNORE} is none" if no_class else ""
         understood(
             f"{name}: masks of categories, drawn of outlines, of which the smaller is on top; "
-            f"classes: {told}{are_none}"
+            f"classes: {listed}{are_none}"
         )
     else:
         ignored = (NO_SEGMENT, *no_class)
         understood(
-            f"{name}: masks of categories, drawn of panoptic segments; classes: {told}; pixels of "
-            "no segment are of none"
+            f"{name}: masks of categories, drawn of panoptic segments; classes: {listed}; pixels "
+            "of no segment are of none"
         )
     update = {"classes": classes, "ignored": ignored}
     return options.model_copy(update={"masks": masks.model_copy(update=update)})

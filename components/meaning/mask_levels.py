@@ -21,7 +21,7 @@ def read_levels(
     Args:
       masks: the paths of all of them.
       read: gives one's bytes; anything else if it cannot be read.
-      as_colors: whether levels and indices are told as the colours that they are seen in.
+      as_colors: whether levels and indices are reported as the colours in which they appear.
     """
     found: set[int | str] = set()
     for path in heapq.nsmallest(_SAMPLE, masks, key=sample_hash):

@@ -110,11 +110,11 @@ def share_splits(named: Mapping[str, str]) -> dict[str, float]:
 
 def say_splits(splits: Mapping[str, str]) -> str:
     """The folders, and what their splits are called here."""
-    named, told = choose_eval(splits), []
+    named, shown = choose_eval(splits), []
     for folder, name in named.items():
         why = ", for there is no other to evaluate on" * (splits[folder] != name)
-        told.append(f"{folder}/" if folder == name else f"{folder}/ ({name}{why})")
-    return list_names(told)
+        shown.append(f"{folder}/" if folder == name else f"{folder}/ ({name}{why})")
+    return list_names(shown)
 
 
 def list_folders(folders: Iterable[str]) -> str:

@@ -257,7 +257,7 @@ def flatten_options(stored: dict) -> dict:
 
 
 def _check_templates(images: str, masks: str) -> None:
-    """Checks that a mask's path can be told from its image's."""
+    """Checks that a mask's path can be derived from its image's."""
     names = names_in(images)
     if not names or names != names_in(masks):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What a table means, where its columns' names alone do not say it: told from all of its rows.
+"""What a table means, where its columns' names alone do not say it: found from all of its rows.
 
 What is inferred becomes options, so that it is inferred once, and printed; what cannot be known is
 refused with the options for each meaning.

@@ -1,4 +1,4 @@
-"""How well a sequence is shuffled: figures beside those that an ideal permutation would have."""
+"""How well a sequence is shuffled: metrics beside those of an ideal permutation."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class ShuffleQuality:
-    """Four figures of one epoch's order; `ideal_quality` says what they should be.
+    """Four metrics of one epoch's order; `ideal_quality` gives their expected values.
 
     Attributes:
       rank_correlation: Spearman's, of the order with the stored order, -1 to 1.
@@ -34,7 +34,7 @@ def measure_quality(
       batch_size: for `classes_in_batch`; a last, smaller batch is left out.
 
     Returns:
-      The figures.
+      The metrics.
     """
     return ShuffleQuality(
         rank_correlation(ids),
@@ -45,7 +45,7 @@ def measure_quality(
 
 
 def ideal_quality(labels: np.ndarray, batch_size: int) -> ShuffleQuality:
-    """The expected figures of uniformly random permutations, for records of these classes.
+    """The expected metrics of uniformly random permutations, for records of these classes.
 
     Two given records are neighbours in 2 of n permutations. A batch is a draw without replacement,
     so a class with c of n records is absent with probability (n-c)! (n-b)! / (n-c-b)! n!. And two

@@ -44,7 +44,7 @@ from image_pipeline.components.sources.rows import (
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, read_rows
 
 _ROWS_AT_ONCE = 4096
-_LOOKED_AT = 16  # rows by which it is told whether binary cells are images
+_LOOKED_AT = 16  # rows by which binary cells are recognised as images
 _FEATURES = b"huggingface"  # the key of a schema's metadata
 _Cells = Iterator[dict[str, Any]]
 _STATE, _SPLITS = "state.json", "dataset_dict.json"  # of `datasets`

@@ -46,7 +46,7 @@ from image_pipeline.components.sources.source_kinds import (
     read_rows,
 )
 
-# The records of a file by which it is told what of them are images.
+# The records of a file by which the features with images are recognised.
 _LOOKED_AT = 16
 # No image file is smaller: the smallest are GIFs of 35 bytes.
 _LEAST_BYTES = 32

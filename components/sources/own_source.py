@@ -25,7 +25,7 @@ _ANNOTATION_TYPES = {"row": str} | dict.fromkeys(("label", "group", "split"), st
 
 @dataclasses.dataclass(frozen=True)
 class OwnObject:
-    """What the user's function opens; what it does wrong is told in a sentence.
+    """What the user's function opens; its mistakes are errors of one sentence.
 
     Attributes:
       root: `source:MODULE:FUNCTION`, and perhaps a colon and the text to call the function with.

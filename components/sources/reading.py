@@ -160,7 +160,7 @@ def find_other_kind(path: str, head: bytes, with_sounds: bool = False) -> tuple[
 
     Returns:
       The kind (`system_file`, `archive`, `text` or `other_file`) and a message; None for what is
-      an image, was meant as one, or cannot be told.
+      an image, was meant as one, or is unknown.
     """
     name = os.path.basename(path).lower()
     kind = tell_kind(head)

@@ -136,7 +136,7 @@ def _open_table(images: str, options: Any) -> Source:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SourceKind:
-    """How sources of a kind are told, opened and read. Most are files of rows, a row an image.
+    """How sources of a kind are recognised, opened, read. Most are files of rows, a row an image.
 
     Attributes:
       name: what it is called in messages.

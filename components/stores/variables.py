@@ -37,7 +37,7 @@ _MACHINE_S_ADDRESS, _MACHINE_TIMEOUT_S = ("169.254.169.254", 80), 2
 
 
 def read_settings(kind: str, root: str) -> dict[str, str]:
-    """What a kind of store is told beside what obstore reads of the environment by itself.
+    """Settings of a kind of store besides those that obstore reads from the environment.
 
     Args:
       kind: "s3" or "az".

@@ -179,5 +179,5 @@ def read_head(path: str, most_bytes: int = 2**12) -> bytes:
 def say_splits(splits: Iterable[str | None], what: str = "splits") -> str:
     """How many images each split has, as the end of a sentence; "" if none is named."""
     counts = collections.Counter(split for split in splits if split)
-    told = ", ".join(f"{split} {count:,}" for split, count in sorted(counts.items()))
-    return f"; {what}: {told}" if told else ""
+    shares = ", ".join(f"{split} {count:,}" for split, count in sorted(counts.items()))
+    return f"; {what}: {shares}" if shares else ""

@@ -1,4 +1,4 @@
-"""What the four numbers of boxes are, where nobody says it: told from all boxes and from sizes."""
+"""What the four numbers of boxes are, where nothing states it: found from all boxes and sizes."""
 
 import dataclasses
 import io
@@ -23,7 +23,7 @@ from image_pipeline.components.tables.joined_rows import (
 
 _MOST_SIZES = 200  # images whose headers are read
 _MOST_BYTES = 2**18  # of a file, for its size
-_MOST_KEPT = 100_000  # boxes by which an unusual order is told
+_MOST_KEPT = 100_000  # boxes by which an unusual order is recognised
 _MISFITS = 0.02  # of the boxes may be wrong by any reading
 _SLACK_PX = 1.0  # by which a box may stick out: 1-based corners do
 _SLACK_SHARE = 1e-3
@@ -239,8 +239,8 @@ _WORDS = {
 
 
 def _word(order: str, columns: str, tally: _Tally, why: str, unit: str = "") -> Judged:
-    told = "shares of the image" if unit else "pixels"
-    words = f"{columns} are {_WORDS[order]} in {told}, by {tally.boxes:,} boxes{why}"
+    unit_name = "shares of the image" if unit else "pixels"
+    words = f"{columns} are {_WORDS[order]} in {unit_name}, by {tally.boxes:,} boxes{why}"
     return Judged(f"{unit}{order}", f"{words} (ingest.boxes.format)")  # type: ignore[arg-type]
 
 

@@ -26,7 +26,7 @@ _NAMED = re.compile(
     r"[^/]*coco[^/]*\.json|(_?annotations|instances|panoptic)[^/]*\.json", re.IGNORECASE
 )
 _KEYS = re.compile(rb'"(images|annotations|categories|imgs|anns|cats)"\s*:\s*(\[\s*[{\]]|\{)')
-_CHUNK = 2**17  # bytes at a file's beginning and end, by which it is told
+_CHUNK = 2**17  # bytes at a file's beginning and end, by which it is recognised
 _LOOKED_FOR = 20  # images of a file, to find the folder that they are in
 
 

@@ -1,4 +1,4 @@
-"""CUB-200's lists: text files of an image a line, told by its number (vision.caltech.edu/datasets).
+"""CUB-200's lists: text files, an image a line, named by a number (vision.caltech.edu/datasets).
 
 `images.txt` has paths, `image_class_labels.txt` numbers of classes, and may have beside it
 `classes.txt`, `train_test_split.txt` (1 for training) and `bounding_boxes.txt`.

@@ -240,8 +240,8 @@ def _refer_to_masks(
     modified_ns = find_time(path)
     rows: list[dict[str, Any]] = []
     for image in images:
-        own, told = objects[image.get("id")], {} if rows else classes
-        mask = refer_to_outlines(path, _read_size(image), own, told, modified_ns)
+        own, new_classes = objects[image.get("id")], {} if rows else classes
+        mask = refer_to_outlines(path, _read_size(image), own, new_classes, modified_ns)
         row = {"file_name": _find_name(image), "image_id": image.get("id")}
         rows.append(row | {COLUMN: mask})
     return rows

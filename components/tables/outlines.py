@@ -2,7 +2,7 @@
 
 Their form is `segmentation` of https://cocodataset.org/#format-data, 1. Object Detection: a list of
 polygons, or `counts` of pixels, column by column, by turns without and with the object; as numbers,
-or packed to text. What a polygon covers is told by COCO's own code.
+or packed to text. COCO's own code computes what a polygon covers.
 """
 
 import json

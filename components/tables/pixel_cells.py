@@ -62,7 +62,7 @@ def hold_pixels(
       shape: of the images; nothing if it is not stated.
 
     Raises:
-      TableError: if columns or cells are called as pixels are, and are other numbers.
+      TableError: if columns or cells are named like pixels, but are other numbers.
     """
     rows = iter(rows)
     first = list(itertools.islice(rows, _LOOKED_AT))
@@ -107,9 +107,9 @@ def _find_columns(path: str, rows: Sequence[Row], columns: Mapping[str, str | No
     if not is_called and all(each.strip() in ("", "0", "1") for row in cells for each in row):
         return []
     ordered = _order(names)
-    told = f"{os.path.basename(path)}: the columns from {ordered[0]!r} to {ordered[-1]!r}"
+    columns_shown = f"{os.path.basename(path)}: the columns from {ordered[0]!r} to {ordered[-1]!r}"
     by_number = ", in the order of their numbers" * (ordered != names)
-    understood(f"{told} are taken as the pixels of an image, a row each{by_number}")
+    understood(f"{columns_shown} are taken as the pixels of an image, a row each{by_number}")
     return ordered
 
 
@@ -149,7 +149,7 @@ def _are_levels(line: int, what: str, rows: Sequence[Sequence[str]], is_called: 
         other = next(cell for row in rows for cell in row if not _LEVEL.fullmatch(cell))
         raise TableError(
             line,
-            f"{what} are called as pixels are, and have such values as {other}; in a table of "
+            f"{what} are named like pixels, but have values such as {other}; in a table of "
             "text, pixels are whole numbers from 0 to 255: scale and round them, or save images "
             "and labels as the arrays of an .npz file.",
         )

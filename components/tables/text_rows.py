@@ -230,8 +230,10 @@ def _part_joined(path: str, rows: Iterator[Row]) -> Iterator[Row]:
             found = ((name, _IMAGE_CLASS_NAME.fullmatch(name)) for name in are_joined)
             names = {name: (match[1], match[2]) for name, match in found if match}
             for name, (image, class_) in names.items():
-                told = f"{os.path.basename(path)}: {name!r} joins image and class by an underscore"
-                understood(f"{told}, and is read as {image!r} and {class_!r}")
+                joined = (
+                    f"{os.path.basename(path)}: {name!r} joins image and class by an underscore"
+                )
+                understood(f"{joined}, and is read as {image!r} and {class_!r}")
         yield _part(row, names) if names and not row.problem else row
 
 

@@ -37,12 +37,12 @@ class EvaluationOptions(Options):
     less its mean squared error must be. The first model passes. None: models are not compared."""
     confidence_intervals: bool = False
     """Whether TFMA estimates confidence intervals of its metrics by jackknife, too; evaluation then
-    takes several times as long. Only the figures of masks and boxes have no interval without."""
+    takes several times as long. Only the metrics of masks and boxes have no interval without it."""
     slices: tuple[str, ...] = ()
-    """Columns by whose values figures are told apart, with intervals: a table's own, of one value
+    """Columns that break metrics down by their values, with intervals: a table's own, of one value
     an image each, or `image/class/text`, `image/format`, `image/height` and the like. Of names, the
-    20 most frequent are told apart; numbers, if they are more than that or have fractions, are put
-    into four bins of about as many images. Not of masks and boxes."""
+    20 most frequent are kept; numbers, if they are more than that or have fractions, are put into
+    four bins of about as many images. Not for masks and boxes."""
     mislabelled_records: pydantic.NonNegativeInt = 10_000
     """Of classes: among how many records of all splits (chosen by their ids) wrong labels, and
     images unlike all others, are looked for. 10,000 of 32 px take some 13 s of CPU; 0: none are."""

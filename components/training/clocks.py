@@ -102,10 +102,10 @@ class EpochClock(StepsCallback):
     def history(self, steps_per_epoch: int) -> History:
         """Every epoch that has ended; of one that was interrupted, its last part."""
         ended = self._epochs
-        figures, epochs, loops, waits = zip(*ended, strict=True) if ended else ((), (), (), ())
-        names = dict.fromkeys(name for each in figures for name in each)
+        metrics, epochs, loops, waits = zip(*ended, strict=True) if ended else ((), (), (), ())
+        names = dict.fromkeys(name for each in metrics for name in each)
         return History(
-            metrics={name: [each.get(name) for each in figures] for name in names},
+            metrics={name: [each.get(name) for each in metrics] for name in names},
             steps_per_epoch=steps_per_epoch,
             seconds_per_epoch=list(epochs),
             training_seconds_per_epoch=list(loops),
@@ -135,13 +135,13 @@ class EpochClock(StepsCallback):
         self._loop_s = time.monotonic() - self._started_s
 
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
-        """Keeps the epoch's figures."""
+        """Keeps the epoch's metrics."""
         epoch_s = time.monotonic() - self._started_s
         # By the system's clock, which may be adjusted meanwhile.
         wait_s = min(max(0.0, self._wait_s + float(self._waited)), self._loop_s)
-        figures = {name: float(value) for name, value in (logs or {}).items()}
+        metrics = {name: float(value) for name, value in (logs or {}).items()}
         waited = round(wait_s, 3) if self._watches else None
-        self._epochs.append((figures, round(epoch_s, 3), round(self._loop_s, 3), waited))
+        self._epochs.append((metrics, round(epoch_s, 3), round(self._loop_s, 3), waited))
 
 
 def estimate_wait_s(
@@ -168,10 +168,10 @@ def estimate_wait_s(
     return max(0.0, first_s - asked_s) + max(0.0, later_s)
 
 
-class EarlyFigures(StepsCallback):
-    """Tells the figures of evaluation after each epoch, and first after a tenth of all steps.
+class EarlyMetrics(StepsCallback):
+    """Reports evaluation's metrics after each epoch, and first after a tenth of all steps.
 
-    It changes neither the weights nor the epoch's figures.
+    It changes neither the weights nor the epoch's metrics.
     """
 
     def __init__(
@@ -196,7 +196,7 @@ class EarlyFigures(StepsCallback):
         self._epochs, self._steps = epochs, steps
         self._reached = start.epoch * steps + start.step
         first = max(1, epochs * steps // _SHARE)
-        # Looked for in the very first epoch alone: a later one has figures of the one before.
+        # Looked for in the very first epoch alone: a later one has metrics of the one before.
         self._first = first if self._reached < first < steps else None
 
     def on_steps(self, count: int) -> None:

@@ -154,14 +154,14 @@ class EarlyStopping(keras.callbacks.Callback):
 
 
 def check_monitor(name: str, known: Collection[str]) -> None:
-    """Raises UserError if training does not report this figure."""
+    """Raises UserError if training does not report this metric."""
     if name not in known:
         raise UserError(
-            f"training.early_stopping_monitor={name} is no figure of this training; "
+            f"training.early_stopping_monitor={name} is no metric of this training; "
             f"{suggest(name, known)}there are {', '.join(sorted(known))}."
         )
 
 
 def is_error(name: str) -> bool:
-    """Whether a figure of this name is better if it is less."""
+    """Whether a lower value of this metric is better."""
     return any(word in name for word in ("loss", "error", "entropy", "divergence"))

@@ -116,7 +116,7 @@ class History:
 
     @property
     def validated(self) -> dict[str, float | None]:
-        """The figures on evaluation's split that the trained model has, by the metrics' names."""
+        """The trained model's metrics on evaluation's split, by name."""
         epoch = -1 if self.best_epoch is None else self.best_epoch
         return {
             name.removeprefix(VALIDATED): values[epoch]

@@ -234,8 +234,8 @@ class _Check:
         except UserError:  # of one of this package's models
             raise
         except Exception as error:
-            told = f"{describe_error(error)}"
-            self._refuse(f"{what}{_find_place(error)}: {told}", error)
+            detail = f"{describe_error(error)}"
+            self._refuse(f"{what}{_find_place(error)}: {detail}", error)
 
     def answer(self, model: keras.Model, images: tf.Tensor) -> Any:
         """What the model gives for images."""
@@ -308,8 +308,8 @@ class _Check:
         raise UserError(f"{self._model} {what}. {self._wanted}.")
 
     def _refuse(self, what: str, cause: BaseException | None = None) -> None:
-        told = what.rstrip(".")
-        raise UserError(f"{self._subject} {told}. {self._wanted}.") from cause
+        detail = what.rstrip(".")
+        raise UserError(f"{self._subject} {detail}. {self._wanted}.") from cause
 
 
 def _make_images(shape: tuple[int, int, int], dtype: str) -> tf.Tensor:

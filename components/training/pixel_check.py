@@ -72,30 +72,30 @@ def notice_pixels(
     """
     images = np.asarray(normalize(tf.cast(_draw_images(view), view.dtype)))
     gives = f"{given_by} gives values from {images.min():.3g} to {images.max():.3g}"
-    told = []
+    sentences = []
     if (found := _find_problem(model, images)) is not None:
         layer, problem = found
         changer, it = "the model", "that step"
         if layer is not None:
             changer, it = f"the model's layer {layer.name!r}", "the layer"
         out = "that to them" if hasattr(layer, "value_range") else _LEVELS_AS_ARE
-        told.append(f"{changer} {problem}, but {gives}; set {out}, or leave {it} out")
+        sentences.append(f"{changer} {problem}, but {gives}; set {out}, or leave {it} out")
     for name, wanted in _find_backbones(model):
         differs = _compare(normalize, view, wanted)
         if wanted == "keep_levels":
             if np.ptp(images) >= _LEVELS and not any(map(_scales, _list_layers(model))):
-                told.append(
+                sentences.append(
                     f"{name} was made with include_preprocessing=False, and so does not scale its "
                     f"images, but {gives}; leave that argument out"
                 )
         elif not differs <= _MOST_LEVELS:
-            told.append(
+            sentences.append(
                 f"the weights of {name} were trained with the pixels of "
                 f"transform.preprocessing_fn={wanted}, but {given_by} gives values that differ "
                 f"from them by up to {differs:,.1f} grey levels; set "
                 f"transform.preprocessing_fn={wanted}"
             )
-    return told
+    return sentences
 
 
 def notice_graph(model: keras.Model, transform_graph_dir: str, view: ViewOptions) -> list[str]:

@@ -1,6 +1,6 @@
 """Where the time of training's steps goes: a trace of some, and how long a few take beforehand.
 
-The trace is left where TensorBoard looks for it. Its slowest operations are told as a list, too.
+The trace is left where TensorBoard looks for it. Its slowest operations are also listed.
 """
 
 import collections

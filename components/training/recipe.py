@@ -40,7 +40,7 @@ _READING_ALL = ("model_copy", "model_dump", "model_dump_json", "__dict__")
 def choose_start(training: TrainingOptions, base_model: str | None) -> TrainingOptions:
     """The options with the latest good model's weights, if they ask for these and it exists.
 
-    Where there is none, they no longer ask for it, so that what is told is what they start from.
+    Where there is none, they no longer ask for it, so that what is printed is what they start from.
 
     Raises:
       UserError: if there is a model that they do not ask for.
@@ -170,9 +170,9 @@ def compile_by_option(
     try:
         function(model, options, steps_per_epoch)
     except Exception as error:  # The user's own: it may raise anything.
-        told = f"{describe_error(error)}".rstrip(".")
+        detail = f"{describe_error(error)}".rstrip(".")
         raise UserError(
-            f"training.compile={training.compile} failed: {told}. It is called as "
+            f"training.compile={training.compile} failed: {detail}. It is called as "
             "compile(model, options, steps_per_epoch), and must call model.compile."
         ) from error
     if not model.compiled:

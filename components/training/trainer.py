@@ -22,7 +22,7 @@ from image_pipeline.components.tasks.choose_task import find_task, name_model
 from image_pipeline.components.tasks.options import check_training
 from image_pipeline.components.tasks.tagging import TAGGING
 from image_pipeline.components.training.checkpoint import resume, split_epochs
-from image_pipeline.components.training.clocks import EarlyFigures, EpochClock, StepCounter
+from image_pipeline.components.training.clocks import EarlyMetrics, EpochClock, StepCounter
 from image_pipeline.components.training.devices import (
     check_same_run,
     check_same_start,
@@ -90,7 +90,7 @@ def run_fn(fn_args: Any) -> None:
         name, is_weighed = training.model or "", training.class_weights != "none"
 
         # The model is built on one device, and checked from its first step to its export: what is
-        # wrong with it is told now, not after hours of training.
+        # wrong with it is reported now, not after hours of training.
         check_pixels(name, graph_dir, view)
         shared = (view, feeding, training, len(class_names))
         checked = build_checked_model(
@@ -173,7 +173,7 @@ def run_fn(fn_args: Any) -> None:
             stopping,
         ]
         if training.strategy == "none":  # Several machines would have to evaluate together.
-            callbacks.append(EarlyFigures(make_eval_data, training.epochs, steps, start, clock))
+            callbacks.append(EarlyMetrics(make_eval_data, training.epochs, steps, start, clock))
         progress.begin("steps", training.epochs * steps, done=start.epoch * steps + start.step)
         with contextlib.ExitStack() as traces:  # Ends a trace that an error leaves open.
             profile = plan_profile(fn_args.model_run_dir, training, start.epoch, traces)

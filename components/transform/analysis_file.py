@@ -104,7 +104,7 @@ def write_summary(output_dir: str, summary: dict[str, Any]) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class ClassFigures:
+class AnalysedClass:
     """A class: its analysed records, and what follows from them; None where they are not known."""
 
     name: str
@@ -115,7 +115,7 @@ class ClassFigures:
 
 def list_classes(
     found: Mapping[str, np.ndarray], transform_graph_dir: str, analysed: Mapping[str, int] | None
-) -> list[ClassFigures]:
+) -> list[AnalysedClass]:
     """The classes in the order of their ids, whichever vocabulary of the user's names them.
 
     Args:
@@ -126,17 +126,17 @@ def list_classes(
     """
     if all(name in found for name in _OF_CLASSES):
         rows = zip(*(found[name].tolist() for name in _OF_CLASSES), strict=True)
-        return [ClassFigures(name.decode(errors="replace"), *figures) for name, *figures in rows]
+        return [AnalysedClass(name.decode(errors="replace"), *values) for name, *values in rows]
     names = read_class_names(transform_graph_dir)
     if not names or analysed is None:
-        return [ClassFigures(name) for name in names]
+        return [AnalysedClass(name) for name in names]
     counts: collections.Counter[int] = collections.Counter()
     ids = TransformGraph(transform_graph_dir).find_ids(list(analysed))
     for number, records in zip(ids, analysed.values(), strict=True):
         counts[number] += records
     total = sum(counts[number] for number in range(len(names)))
     return [
-        ClassFigures(
+        AnalysedClass(
             name=name,
             records=counts[number],
             prior=counts[number] / total if total else None,

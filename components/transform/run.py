@@ -89,7 +89,7 @@ def run_analysis(
     check_unknown_classes(spans, options)
     progress.begin("images", sum(span.records for span in spans))
     try:
-        # The function is traced, and its mistakes are told, before the job begins.
+        # The function is traced, and its mistakes are reported, before the job begins.
         further, first = _find_further(spans, options), _find_first(spans)
         function, task = plan_graph(output_dir, view, options, further, first)
         with (
@@ -101,7 +101,7 @@ def run_analysis(
             given | "AnalyzeImages" >> AnalyzeImages(task, function, spans, cache_dir)
     except UserError:
         raise
-    except Exception as error:  # On a worker it may have been any, told as text.
+    except Exception as error:  # On a worker it may have been any, given as text.
         known = find_function_error(error, options.preprocessing_fn) or find_user_error(error)
         if known:
             raise known from error

@@ -321,7 +321,7 @@ def test_masks_need_paths_in_a_folder_and_a_column_in_a_table(pairs, tmp_path):
         complete_options(str(pairs), IngestOptions(masks={}))
     table = tmp_path / "t.csv"
     table.write_text("path\nimages/s0/000.png\n")
-    with pytest.raises(UserError, match=r"no column of .* is called as masks are"):
+    with pytest.raises(UserError, match=r"no column of .* has a usual name for masks"):
         complete_options(str(table), IngestOptions(masks={}))
     with pytest.raises(UserError, match=r"are for a folder, but .* is a table"):
         complete_options(str(table), IngestOptions(masks=MASKS))

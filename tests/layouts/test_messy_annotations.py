@@ -235,7 +235,7 @@ _VIA = '{"a.png1": {"filename": "a.png", "regions": []}}'
     [
         ("labels_2/{}.txt", "Car 0 0 1 2 3 4 5", "2 files such as labels_2/a.txt, labels_2/b.txt"),
         ("{}.json", '{"annotations": [{"bbox": [1, 2, 3, 4]}]}', "2 files such as a.json, b.json"),
-        ("gt/gt_{}.txt", "1,2,3,4,x", "2 files such as gt/gt_a.txt, gt/gt_b.txt are called as"),
+        ("gt/gt_{}.txt", "1,2,3,4,x", "2 files such as gt/gt_a.txt, gt/gt_b.txt are named like"),
         (
             "via.json",
             _VIA,

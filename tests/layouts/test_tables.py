@@ -203,7 +203,7 @@ def test_several_columns_that_may_be_the_label_are_asked_about(tmp_path):
     with pytest.raises(UserError) as caught:
         understand(table)
     assert str(caught.value) == (
-        f"No column of {table!r} is called as labels are, and several may be: for 'dx', "
+        f"No column of {table!r} has a usual name for labels, and several may be: for 'dx', "
         "ingest.columns={label: 'dx'}; for 'localization', ingest.columns={label: 'localization'}; "
         "for left, right as a class each, ingest.label_columns=[left, right]; for images without "
         "labels, ingest.label_pattern=null."
@@ -221,7 +221,7 @@ def test_folders_in_paths_stay_the_classes_and_that_is_said(tmp_path):
     assert listing.classes == {"cat": 4, "dog": 4}
     (said,) = listing.options.understood
     assert said.startswith(
-        "t.csv: no column is called as labels are, so classes are the first fold"
+        "t.csv: no column has a usual name for labels, so classes are the first fold"
     )
     assert "such as 'site'" in said
 

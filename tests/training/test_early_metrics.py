@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from image_pipeline.components import progress
 from image_pipeline.components.order.batches import Position
-from image_pipeline.components.training.clocks import EarlyFigures, EpochClock
+from image_pipeline.components.training.clocks import EarlyMetrics, EpochClock
 from image_pipeline.components.training.early_stopping import plan_averaging
 
 pytestmark = [pytest.mark.unit, pytest.mark.e2e]
@@ -31,11 +31,11 @@ def _train(epochs, told=None, start=(0, 0), optimizer="adam"):
     callbacks = []
     if told is not None:
         clock = EpochClock(model)
-        figures = EarlyFigures(lambda: data, epochs, STEPS, Position(0, *start), clock)
+        early = EarlyMetrics(lambda: data, epochs, STEPS, Position(0, *start), clock)
         look = keras.callbacks.LambdaCallback(
             on_train_batch_end=lambda batch, logs: told.append(progress.look().told)
         )
-        callbacks = [clock, figures, look, *plan_averaging(model)]
+        callbacks = [clock, early, look, *plan_averaging(model)]
         progress.begin("steps", epochs * STEPS)
     history = model.fit(
         data,
@@ -73,8 +73,8 @@ def test_it_changes_neither_weights_nor_figures():
 def test_it_is_of_the_average_of_the_weights_where_that_is_evaluated():
     told, use_ema = [], {"use_ema": True, "ema_momentum": 1.0}  # the average stays as it begins
     _train(3, told, optimizer=keras.optimizers.Adam(0.1, **use_ema))
-    figures = {each.rpartition(": ")[2] for each in told if each}
-    assert len(figures) == 1
+    early = {each.rpartition(": ")[2] for each in told if each}
+    assert len(early) == 1
 
 
 @pytest.mark.parametrize(("epochs", "start"), [(10, (0, 0)), (3, (1, 0)), (3, (0, 6))])
