@@ -102,16 +102,16 @@ def call_within(seconds: float, function: Callable[[], Result]) -> Result:
 
 def start(function: Callable[[], Result]) -> concurrent.futures.Future[Result]:
     """Calls a function in a thread that does not keep the process from ending."""
-    answer: concurrent.futures.Future[Result] = concurrent.futures.Future()
+    future: concurrent.futures.Future[Result] = concurrent.futures.Future()
 
     def call() -> None:
         try:
-            answer.set_result(function())
+            future.set_result(function())
         except BaseException as error:
-            answer.set_exception(error)
+            future.set_exception(error)
 
     threading.Thread(target=call, daemon=True).start()
-    return answer
+    return future
 
 
 class _Pauses:

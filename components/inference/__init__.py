@@ -1,1 +1,1 @@
-"""What an exported model answers, outside of a server: by hand, in bulk, in other formats."""
+"""Predictions of an exported model without a server: by hand, in bulk, in other formats."""

@@ -1,4 +1,4 @@
-"""An exported model, loaded to be asked: image files in, rows of answers out."""
+"""An exported model, loaded: image files in, rows of predictions out."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +22,7 @@ from image_pipeline.components.tasks.signatures import (
 from image_pipeline.components.trees import fetch_tree
 
 Row = dict[str, Any]
-"""What SERVE_IMAGES answers of one file: a NumPy array or scalar for each output."""
+"""The outputs of SERVE_IMAGES for one file: a NumPy array or scalar for each output."""
 
 
 class ExportedModel:
@@ -44,17 +44,17 @@ class ExportedModel:
         if self._serve is None or not _is_ours(self._serve):
             raise UserError(
                 f"{folder!r} is a SavedModel, but its signature {SERVE_IMAGES!r} does not take "
-                f"{IMAGE_BYTES!r} and answer {VALID!r} and {ERROR!r}: only models that this "
+                f"{IMAGE_BYTES!r} and return {VALID!r} and {ERROR!r}: only models that this "
                 "project exported or pushed can be asked; instead of Keras's own model.export, "
                 "write it by image_pipeline.export_model(model, graph, folder)."
             )
         self.outputs = frozenset(self._serve.structured_outputs)
 
-    def answer(self, image_files: Sequence[bytes]) -> list[Row]:
-        """Answers for a batch of image files, in their order."""
+    def predict(self, image_files: Sequence[bytes]) -> list[Row]:
+        """Predicts a batch of image files, in their order."""
         try:
-            answers = self._serve(**{IMAGE_BYTES: tf.constant(list(image_files), tf.string)})
-            arrays = {name: answer.numpy() for name, answer in answers.items()}
+            outputs = self._serve(**{IMAGE_BYTES: tf.constant(list(image_files), tf.string)})
+            arrays = {name: output.numpy() for name, output in outputs.items()}
         except tf.errors.OpError as error:  # Of a file, a row says what is wrong.
             raise _damaged(self.folder, error) from error
         return [
@@ -92,7 +92,7 @@ class ExportedModel:
         """The names of classes or tags in the order of ids; none if values are predicted."""
         if CLASSES not in self.outputs:
             return []
-        (row,) = self.answer([b""])
+        (row,) = self.predict([b""])
         return [name.decode() for name in row[CLASSES]]
 
 

@@ -100,7 +100,7 @@ def describe_model(model: ExportedModel) -> dict[str, Any]:
 
 
 def measure_parity(model: ExportedModel, content: bytes, views: np.ndarray | None = None) -> Parity:
-    """Compares a LiteRT model's answers with those of the model that it was made of.
+    """Compares a LiteRT model's outputs with those of the model that it was made of.
 
     Args:
       model: the exported model.
@@ -126,7 +126,7 @@ def measure_parity(model: ExportedModel, content: bytes, views: np.ndarray | Non
 
 
 def run_model(content: bytes, views: np.ndarray) -> dict[str, np.ndarray]:
-    """What a LiteRT model answers for views, one at a time, as a small computer would ask.
+    """The outputs of a LiteRT model for views, one at a time, as on a small computer.
 
     Args:
       content: the model's file.
@@ -136,8 +136,8 @@ def run_model(content: bytes, views: np.ndarray) -> dict[str, np.ndarray]:
       Each output, [count, …].
     """
     runner = tf.lite.Interpreter(model_content=content).get_signature_runner()
-    answers = [runner(**{PIXELS: view[np.newaxis]}) for view in views]
-    return {name: np.concatenate([each[name] for each in answers]) for name in answers[0]}
+    outputs = [runner(**{PIXELS: view[np.newaxis]}) for view in views]
+    return {name: np.concatenate([each[name] for each in outputs]) for name in outputs[0]}
 
 
 def make_views(spec: tf.TensorSpec, count: int = _ENOUGH_IMAGES) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Where the masks that a model answers are written."""
+"""Where predicted masks are written."""
 
 import os
 import re
@@ -20,7 +20,7 @@ class MaskFolder:
 
         Args:
           folder: its path or URI; None if masks are not to be kept.
-          outputs: names of what the model answers.
+          outputs: names of the model's outputs.
 
         Raises:
           UserError: if there is a folder, but the model gives no masks.

@@ -7,12 +7,12 @@ from image_pipeline.components.options import Options
 
 
 class InferenceOptions(Options):
-    """Which images a run's own model is asked about, once it has passed."""
+    """Images for which a run's own model predicts, once it has passed."""
 
     images: str | None = None
-    """A folder, archive, table or other source of ingest's, as `--images`; or a URI. What the model
-    answers of each of them becomes a line of `predictions.jsonl`. None: nothing is asked, and the
-    pipeline has no such step."""
+    """A folder, archive, table or other source of ingest's, as `--images`; or a URI. The
+    prediction for each image becomes a line of `predictions.jsonl`. None: nothing is predicted, and
+    the pipeline has no such step."""
     top: pydantic.PositiveInt = 5
     """How many of the likeliest classes, tags or objects are named."""
     batch_size: pydantic.PositiveInt = 32

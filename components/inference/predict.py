@@ -34,7 +34,7 @@ def predict(
       model: the model.
       images: what is named; see `named_images.read_images`.
       options: how ingest reads images.
-      top: how many of the likeliest answers are named.
+      top: how many of the likeliest classes or tags are named.
       batch_size: most images that are asked about at a time.
 
     Yields:
@@ -48,7 +48,7 @@ def predict(
     number, prepare = 0, _prepare_as(model, options.prepare)
     for batch in _make_batches(read_images(images, options), batch_size):
         asked = [each.data for each in batch if isinstance(each.data, bytes)]
-        rows = iter(model.answer(asked) if asked else [])
+        rows = iter(model.predict(asked) if asked else [])
         for each in batch:
             yield {"file": each.name, **_describe(each, rows, model, prepare, top)}
         number += len(batch)
@@ -92,7 +92,7 @@ def _try_converted(
         return {"error": reason, "message": message}
     try:
         assert isinstance(image.data, bytes)  # The model was asked about it.
-        (row,) = model.answer([_convert(image.data, prepare)])
+        (row,) = model.predict([_convert(image.data, prepare)])
     except BadImage as error:
         return {"error": error.reason, "message": error.message}
     if row[VALID]:

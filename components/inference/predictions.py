@@ -1,4 +1,4 @@
-"""What a model's answer means to a person: one row of outputs as names and numbers.
+"""A prediction for a person: one row of a model's outputs as names and numbers.
 
 A prediction is a dict that JSON can hold, but for a mask's PNG, whose key is `MASK_BYTES`.
 """
@@ -30,7 +30,7 @@ def describe_row(row: dict[str, Any], top: int) -> Prediction:
     """The prediction of a valid row; numbers are the model's float32, exactly.
 
     Args:
-      row: what the signature for image files answers of one file.
+      row: the outputs of the signature for image files for one file.
       top: how many of the likeliest classes, tags or objects are named at most.
 
     Returns:

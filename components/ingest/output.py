@@ -108,7 +108,7 @@ def write_books(
         lists[LookAlikes] = [_look_alikes_line(numbers, rows, splits) for numbers in alike]
     left_out = lists.get(Skipped, [])
     # Files with the bytes of another one, but another label or mask.
-    differs = sources.is_good & (sources.answer != sources.answer[placement.copies])
+    differs = sources.is_good & (sources.label_hash != sources.label_hash[placement.copies])
     books = Books(
         found=len(sources.is_good),
         written=int((placement.shard != NOWHERE).sum()),

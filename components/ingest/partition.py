@@ -208,7 +208,7 @@ def _read_sources(
         sources.group[window] = _hash_groups(rows["group"].to_pylist(), content[:, 0])
         sources.forced_split[window] = _codes(rows["forced_split"], split_codes)
         sources.label[window] = _number(rows["label"].to_pylist(), label_codes)
-        sources.answer[window] = _code_answers(rows, sources.label[window], options)
+        sources.label_hash[window] = _hash_labels(rows, sources.label[window], options)
         sources.stratum[window] = sources.label[window]
         if isinstance(options.stratify, str):
             strata = _read_column(rows, options.stratify, options)
@@ -252,14 +252,14 @@ def _number(values: Sequence[object], codes: dict[object, int]) -> np.ndarray:
     return np.array([codes.setdefault(value, len(codes)) for value in values], np.int32)
 
 
-def _code_answers(rows: pa.Table, label: np.ndarray, options: IngestOptions) -> np.ndarray:
+def _hash_labels(rows: pa.Table, label: np.ndarray, options: IngestOptions) -> np.ndarray:
     """A code for the labels of each image: that of its class, where it has no others."""
     if options.label_kind is CLASSES:
         return label
-    return np.array([_hash(labels) for labels in read_answers(rows, options)], np.int64)
+    return np.array([_hash(labels) for labels in read_labels(rows, options)], np.int64)
 
 
-def read_answers(rows: pa.Table, options: IngestOptions) -> list[object]:
+def read_labels(rows: pa.Table, options: IngestOptions) -> list[object]:
     """The labels of each image: its class, tags or value, its mask, and its boxes."""
     present = [name for name in ("label", "boxes") if name in options.further_types]
     columns = (rows[name].to_pylist() for name in ("label", "mask_sha256"))

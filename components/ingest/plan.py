@@ -43,7 +43,7 @@ class Sources:
       group: uint64 [n], a hash of the group, or of the content where there is no group.
       forced_split: int32 [n], position in `options.splits`, or NOWHERE.
       label: int32 [n], a code for each label.
-      answer: int64 [n], a code or hash of its labels: class, tags or value, mask and boxes.
+      label_hash: int64 [n], a code or hash of its labels: class, tags or value, mask and boxes.
       stratum: int32 [n], a code for what `options.stratify` names, which is mostly the label.
       stored_bytes: int64 [n].
       perceptual_hash: uint64 [n], all 0 unless `options.near_duplicates` is set.
@@ -56,7 +56,7 @@ class Sources:
     group: np.ndarray
     forced_split: np.ndarray
     label: np.ndarray
-    answer: np.ndarray
+    label_hash: np.ndarray
     stratum: np.ndarray
     stored_bytes: np.ndarray
     perceptual_hash: np.ndarray
@@ -78,7 +78,7 @@ def empty_sources(count: int) -> Sources:
         group=np.zeros(count, np.uint64),
         forced_split=np.zeros(count, np.int32),
         label=np.zeros(count, np.int32),
-        answer=np.zeros(count, np.int64),
+        label_hash=np.zeros(count, np.int64),
         stratum=np.zeros(count, np.int32),
         stored_bytes=np.zeros(count, np.int64),
         perceptual_hash=np.zeros(count, np.uint64),
@@ -142,7 +142,7 @@ def place_sources(sources: Sources, options: IngestOptions) -> Placement:
     # Equal bytes with different labels: one is wrong, and nobody knows which, so none is written.
     conflicts = np.full(len(copies), NOWHERE, np.int32)
     if options.conflicting_labels != "keep":
-        conflicts = find_conflicts(copies, sources.answer, sources.is_good)
+        conflicts = find_conflicts(copies, sources.label_hash, sources.is_good)
     lost = int((conflicts != NOWHERE).sum())
     if lost and options.conflicting_labels == "error":
         raise UserError(

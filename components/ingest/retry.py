@@ -23,7 +23,7 @@ from image_pipeline.components.dataset.manifest import has_manifest, read_manife
 from image_pipeline.components.dataset.paths import RETRY
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators.generator import not_read_again
-from image_pipeline.components.ingest.partition import read_answers
+from image_pipeline.components.ingest.partition import read_labels
 from image_pipeline.components.ingest.prepare import prepare_chunk
 from image_pipeline.components.ingest.prepared import count_unusable, read_chunk_rows
 from image_pipeline.components.ingest.work_folder import RETRY_MARK, PreparedChunk, WorkFolder
@@ -163,11 +163,11 @@ def prepare_quarantined(
     bad, skipped = count_unusable(rows)
     usable = rows.filter(pc.is_null(rows["reason"]))
     if options.conflicting_labels != "keep":  # Those that conflict are quarantined again.
-        answers: dict[bytes, set[object]] = collections.defaultdict(set)
+        labels_of: dict[bytes, set[object]] = collections.defaultdict(set)
         contents = usable["sha256"].to_pylist()
-        for content, answer in zip(contents, read_answers(usable, options), strict=True):
-            answers[content].add(answer)
-        bad += sum(len(answers[content]) > 1 for content in contents)
+        for content, labels in zip(contents, read_labels(usable, options), strict=True):
+            labels_of[content].add(labels)
+        bad += sum(len(labels_of[content]) > 1 for content in contents)
     gone = quarantined - met
     if kind.has_parts and any(map(names_damage, gone)):
         raise UserError(

@@ -18,17 +18,17 @@ class EvaluationOptions(Options):
     """A model with a lower accuracy on the eval split is not pushed."""
     min_mean_iou: float = pydantic.Field(default=0.25, ge=0, le=1)
     """Of images with masks: a model with a lower mean IoU on the eval split is not pushed. Of four
-    or more classes, a model that always answers the same one has no more than that."""
+    or more classes, a model that always predicts the same one has no more than that."""
     min_map_50_95: float = pydantic.Field(default=0.1, ge=0, le=1)
     """Of images with boxes: a model is not pushed if its mean average precision on the eval split
     is lower: COCO's, the mean over overlaps (IoU) from 0.5 to 0.95."""
     min_f1: float = pydantic.Field(default=0.5, ge=0, le=1)
     """Of tags: a model whose F1 over all images and tags of the eval split is lower is not pushed.
-    A model that always answers all tags has 2p / (1 + p), p being the share of tags that are
+    A model that always predicts all tags has 2p / (1 + p), p being the share of tags that are
     true."""
     max_mean_squared_error: pydantic.PositiveFloat | None = None
     """Of values: a model with a greater mean squared error on the eval split is not pushed. The
-    analysis finds the values' variance, which is the error of a model that always answers their
+    analysis finds the values' variance, which is the error of a model that always predicts their
     mean. None: any model is."""
     min_improvement: float | None = pydantic.Field(default=None, ge=-1, le=1)
     """By how much its accuracy (of masks: its mean IoU; of boxes: its mAP50-95; of tags: its F1)

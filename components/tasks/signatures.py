@@ -1,4 +1,4 @@
-"""What an exported model's signatures are called, what they take and what they answer."""
+"""The names of an exported model's signatures, their inputs and their outputs."""
 
 MODEL_FILE = "saved_model.pb"  # whoever serves models takes a folder that has it for whole
 
@@ -6,7 +6,7 @@ MODEL_FILE = "saved_model.pb"  # whoever serves models takes a folder that has i
 SERVE_IMAGES = "serving_default"  # image files → what a caller wants to know
 SERVE_EXAMPLES = "serving_examples"  # records → what evaluation measures
 TRANSFORM_FEATURES = "transform_features"  # records → the truth, which evaluation compares with
-SERVE_PIXELS = "serving_pixels"  # views, decoded by the caller → what SERVE_IMAGES answers of them
+SERVE_PIXELS = "serving_pixels"  # views, decoded by the caller → the outputs of SERVE_IMAGES
 EMBED_EXAMPLES = "embed_examples"  # records → what a classifier's last layer sees of them
 
 # Their inputs, string [batch].

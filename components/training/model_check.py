@@ -108,7 +108,7 @@ def build_checked_model(
         check.is_model(model)
         images = _make_images(shape, feeding.dtype)
         if not model.built:  # So that there are weights.
-            check.answer(model, images)
+            check.predict(model, images)
         start_from(model, training, class_names)
         if training.compile is not None:
             read.clear()  # Whatever the model was compiled with is replaced.
@@ -118,7 +118,7 @@ def build_checked_model(
     check_heeded(model, training, read)
     if training.steps_per_execution is not None:
         model.steps_per_execution = training.steps_per_execution
-    outputs = check.answer(model, images)
+    outputs = check.predict(model, images)
     check.outputs(outputs, counted)
     check.weights(model)
     Phases(model, training)  # which refuses a model that has no head, or nothing else
@@ -161,7 +161,7 @@ def check_for_export(
     check.is_model(model)
     shape = (view.height_px, view.width_px, view.channels)
     images = _make_images(shape, "float32")
-    outputs = check.answer(model, images)
+    outputs = check.predict(model, images)
     check.outputs(outputs, "exactly")
     check.weights(model)
     check.export_graph(model, tf.TensorSpec([None, *shape], images.dtype))
@@ -237,8 +237,8 @@ class _Check:
             detail = f"{describe_error(error)}"
             self._refuse(f"{what}{_find_place(error)}: {detail}", error)
 
-    def answer(self, model: keras.Model, images: tf.Tensor) -> Any:
-        """What the model gives for images."""
+    def predict(self, model: keras.Model, images: tf.Tensor) -> Any:
+        """The outputs of the model for images."""
         what = f"failed on images {list(images.shape)}"
         return self.call(what, lambda: model(images, training=False))
 

@@ -97,14 +97,14 @@ def read_classes(folder: str) -> tuple[str, ...] | None:
     """The names of an exported model's values, in their order; None if it does not tell them."""
     try:
         signatures: Any = tf.saved_model.load(fetch_tree(folder)).signatures
-        answer: Any = signatures[SERVE_IMAGES](**{IMAGE_BYTES: tf.constant([b""])})
+        outputs: Any = signatures[SERVE_IMAGES](**{IMAGE_BYTES: tf.constant([b""])})
     except (KeyError, TypeError):  # exported by others
         return None
     except Exception as error:  # Of a damaged file, TensorFlow raises many kinds.
         raise explain_shortage(error) or UserError(
             f"The model {folder} cannot be loaded: {describe_error(error)}; give another."
         ) from error
-    names = answer.get(CLASSES)
+    names = outputs.get(CLASSES)
     return None if names is None else tuple(name.decode() for name in names.numpy()[0].tolist())
 
 

@@ -71,7 +71,7 @@ def export_model(
       task: what the model has learned.
 
     Raises:
-      UserError: if the model's weights, or its answers for a grey image, are not finite.
+      UserError: if the model's weights, or its outputs for a grey image, are not finite.
       ValueError: if there are not as many names as values.
     """
     transform = TransformGraph(transform_graph_dir)
@@ -189,7 +189,7 @@ class ServedModel(tf.Module):
     def serve_pixels(self, pixels: tf.Tensor) -> dict[str, tf.Tensor]:
         """Answers for views that the caller has decoded: as PIXELS says → the task's outputs.
 
-        The answers are those for files of these views, to the last bit. Places are in the view.
+        The outputs are those for files of these views, to the last bit. Boxes are in the view.
         """
         is_valid = tf.fill(tf.shape(pixels)[:1], True)
         return self._task.answer_files(self.predict_views(pixels), is_valid, self._class_names)

@@ -47,7 +47,7 @@ def ask(model, *named, **options):
 
 def test_each_file_gets_the_servers_answer_whatever_the_batches(model, folder):
     files = [(folder / "photos" / f"{number}.png").read_bytes() for number in range(3)]
-    probabilities = [row["probabilities"].tolist() for row in model.answer(files)]
+    probabilities = [row["probabilities"].tolist() for row in model.predict(files)]
     told = ask(model, "photos", top=2)
     assert ask(model, "photos", top=2, batch_size=1) == near(told)
     for prediction, row in zip(told[:3], probabilities, strict=True):
@@ -83,8 +83,8 @@ def test_damage_is_told_in_ingests_words_and_other_files_are_skipped(model, fold
 
 def test_a_batch_ends_where_its_pixels_would_fill_the_memory(model, folder, monkeypatch):
     monkeypatch.setattr(predicting, "_MOST_PIXELS", 130)  # two images of 64
-    asked, answer = [], model.answer
-    monkeypatch.setattr(model, "answer", lambda files: asked.append(len(files)) or answer(files))
+    asked, predict = [], model.predict
+    monkeypatch.setattr(model, "predict", lambda files: asked.append(len(files)) or predict(files))
     ask(model, *(f"photos/{number}.png" for number in range(3)))
     assert asked == [2, 1]
 
@@ -118,7 +118,7 @@ def test_masks_are_written_where_asked(folder, capfd):
     told = json.loads(capfd.readouterr().out)
     assert told["mask"] == "masks/photos/0.png.png"
     mask = np.asarray(Image.open(told["mask"]))
-    (row,) = ExportedModel(export("segmentation")).answer([encode_png(draw(0, 8, 8))])
+    (row,) = ExportedModel(export("segmentation")).predict([encode_png(draw(0, 8, 8))])
     np.testing.assert_array_equal(mask, row["mask"])
     assert told["classes"] == {
         name: float((mask == code).mean()) for code, name in enumerate(["cat", "dog"])

@@ -38,7 +38,7 @@ def _sources(
         group=content[:, 0] if groups is None else np.array(groups, np.uint64),
         forced_split=np.full(count, NOWHERE) if forced is None else np.array(forced),
         label=np.zeros(count, np.int64) if labels is None else np.array(labels),
-        answer=np.zeros(count, np.int64) if labels is None else np.array(labels),
+        label_hash=np.zeros(count, np.int64) if labels is None else np.array(labels),
         stratum=np.zeros(count, np.int64) if labels is None else np.array(labels),
         stored_bytes=np.full(count, 100),
         perceptual_hash=np.zeros(count, np.uint64) if looks is None else np.array(looks, np.uint64),
@@ -346,7 +346,7 @@ def test_conflicting_labels_are_written_nowhere_unless_asked():
 
 def test_other_masks_conflict_though_the_labels_agree():
     sources = _sources(100, {7: 3, 8: 3, 9: 4})
-    sources.answer[8] = 1
+    sources.label_hash[8] = 1
     placement = place_sources(sources, IngestOptions())
     assert np.flatnonzero(placement.conflicts != NOWHERE).tolist() == [3, 7, 8]
     assert placement.conflicts[[3, 7, 8]].tolist() == [8, 8, 3]

@@ -300,7 +300,7 @@ def test_files_are_distorted_as_ingest_distorted_the_stored_images(tmp_path, enl
     image_pipeline.export_model(network, graph_dir, str(tmp_path / "model"))
     names = ["high", "long", "thin"]
     files = [(tmp_path / "images" / name / "0.png").read_bytes() for name in names]
-    served = ExportedModel(str(tmp_path / "model")).answer(files)
+    served = ExportedModel(str(tmp_path / "model")).predict(files)
     [(images, labels)] = image_pipeline.input_fn(
         str(tmp_path / "data"), "train", graph_dir, mode="eval"
     )
