@@ -33,7 +33,7 @@ def parse_json(text: str | bytes, make_object: Callable[[Any], Any] = once, **ho
       **hooks: of `json.loads`.
 
     Raises:
-      ValueError: if it is none, has a key twice or is nested too deeply; it says so in a sentence.
+      ValueError: in a sentence, if it is not JSON, has a key twice or is nested too deeply.
     """
     try:
         return json.loads(text, object_pairs_hook=make_object, **hooks)

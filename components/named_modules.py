@@ -63,7 +63,7 @@ def find_module(module_name: str) -> importlib.machinery.ModuleSpec | None:
 
     Raises:
       ModuleNotFoundError: if a package around it is missing.
-      ValueError: if the name is none.
+      ValueError: if the name is invalid.
     """
     admit(module_name)
     return importlib.util.find_spec(module_name)

@@ -139,7 +139,7 @@ class _Header(tarfile.TarInfo):
             return header
         except (ArithmeticError, LookupError, ValueError) as error:
             archive.offset = start  # It may be that of the next member by now.
-            raise tarfile.ReadError(f"a header that is none: {error}") from error
+            raise tarfile.ReadError(f"an invalid header: {error}") from error
 
     def _proc_member(self, archive: Any) -> tarfile.TarInfo:
         """Reads what follows a header, of names and attributes the next header by a call."""
@@ -171,7 +171,7 @@ def _open_tar(file: BinaryIO) -> tarfile.TarFile:
 def _iterate(
     archive: tarfile.TarFile, file: BinaryIO, path: str
 ) -> Iterator[tarfile.TarInfo | ImageRef]:
-    """The members that are not hidden, and references to what of the file is none.
+    """The members that are not hidden, and references to the parts of the file that are none.
 
     A damaged header is skipped, up to the next good one; `tarfile` alone would end there silently.
     """

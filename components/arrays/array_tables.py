@@ -300,7 +300,7 @@ def _check_labels(
 def _check_classes(
     path: str, labels: Sequence[StoredArray], columns: Mapping[str, str | None]
 ) -> None:
-    """Refuses labels of which none is a class for each image, unless they are asked for as else."""
+    """Refuses labels without a class for each image, unless the options ask for others."""
     is_asked = any(array.name in columns.values() for array in labels)
     if not labels or is_asked or any(_is_simple(array) for array in labels):
         return

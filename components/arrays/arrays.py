@@ -244,7 +244,7 @@ def _check(array: StoredArray) -> StoredArray:
     elif array.row_bytes >= _MOST_ROW_BYTES or array.rows >= _MOST_ROW_BYTES:
         problem = "of sides that no file has"
     elif not array.dtype.itemsize:
-        problem = "of texts of no length"
+        problem = "of texts of length 0"
     if not problem:
         return array
     return dataclasses.replace(array, shape=(), read=read_nothing, problem=problem)

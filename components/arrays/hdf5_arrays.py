@@ -206,7 +206,7 @@ def _by_library(item: h5py.Dataset, source: FileBytes) -> _Read:
 
 
 def _by_names(read_values: _Read, values: dict[str, int]) -> _Read:
-    """Reads an enumeration as its names; of a value that has none, its digits."""
+    """Reads an enumeration as its names; a value without a name as its digits."""
     names = {value: name for name, value in values.items()}
 
     def read(start: int, stop: int) -> np.ndarray:

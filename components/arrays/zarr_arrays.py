@@ -40,7 +40,7 @@ def open_zarr(path: str) -> list[StoredArray]:
     """The arrays of a store, in the order of their names; one by itself is called `array`.
 
     Raises:
-      ValueError: if it is none that can be read.
+      ValueError: if it is not one that can be read.
       UserError: if it is not on a local disk.
     """
     if not files.is_local(path):
@@ -200,7 +200,7 @@ def _read_sides(stated: Any, name: str) -> tuple[int, ...]:
 
 
 def _read_dtype(stated: Any) -> np.dtype | None:
-    """The type of values; None if they are structures, times, or of no type."""
+    """The type of values; None if they are structures, times, or have no type."""
     try:
         dtype = np.dtype(stated) if isinstance(stated, str) else None
     except (TypeError, ValueError):

@@ -126,14 +126,14 @@ def _make(config: Any, known: Sequence[str]) -> Any:
     """A codec of those that are known."""
     name = _id_of(config)
     if name not in known or not isinstance(config, Mapping):
-        raise ValueError(f"packed by {name!r}, which is none of {', '.join(known)}")
+        raise ValueError(f"packed by {name!r}, which is not one of {', '.join(known)}")
     try:
         codec = numcodecs.get_codec(dict(config))
     except (TypeError, ValueError) as error:
         raise ValueError(f"packed by {name!r} with settings that it has not ({error})") from error
     for key in _STORED_TYPES + _MADE_TYPES:
         if np.dtype(getattr(codec, key, "u1")).kind not in "biufc":
-            raise ValueError(f"packed by {name!r}, but of no numbers")
+            raise ValueError(f"packed by {name!r}, but not of numbers")
     return codec
 
 

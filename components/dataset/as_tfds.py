@@ -39,8 +39,8 @@ def write_tfds_metadata(data_dir: str, name: str = "images", version: str = "1.0
       The files' names.
 
     Raises:
-      UserError: if there is no such data set, a name or version is none, or images are not stored
-        as JPEG or PNG.
+      UserError: if there is no such data set, a name or version is invalid, or images are not
+        stored as JPEG or PNG.
     """
     manifest = read_whole_manifest(data_dir)
     _check(manifest, data_dir, name, version)

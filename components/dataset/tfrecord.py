@@ -96,7 +96,7 @@ def split_records(block: bytes) -> tuple[list[bytes], int]:
 
 
 def read_length(header: bytes) -> int:
-    """The length of the data after a record's header; raises CorruptRecord if that is none."""
+    """The length of the data after a record's header; raises CorruptRecord if that is invalid."""
     if len(header) < HEADER_BYTES or masked_crc(header[:8]) != header[8:]:
         raise CorruptRecord("its length field or that field's checksum is damaged")
     return struct.unpack("<Q", header[:8])[0]

@@ -114,7 +114,7 @@ class Generator:
 
         Raises:
           UserError: if a process dies, or an item does not come in time; if a generator raises, or
-            an item is none and `bad_rows` is "error".
+            an item is invalid and `bad_rows` is "error".
         """
         numbers = [ref.location.start for ref in shards if ref.location is not None]
         table = Table(self.root, self.table)

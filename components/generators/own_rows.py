@@ -63,7 +63,7 @@ def _is_left_out(cell: Any) -> bool:
 
 
 def _hold(root: str, number: int, name: str, cell: Any) -> EmbeddedImage:
-    """An image or a mask; raises WrongItem if a cell is none."""
+    """An image or a mask; raises WrongItem if a cell is invalid."""
     ref = ImageRef(cell, 0, 0) if isinstance(cell, str) else cell
     if not isinstance(ref, ImageRef):
         raise WrongItem(

@@ -165,7 +165,7 @@ def decode_tiff_samples(
             + ", of separate planes"
             * layout.separate_planes
         )
-        way_out = "convert it to 8 or 16 bit unsigned gray or RGB, of no compression, LZW or"
+        way_out = "convert it to 8 or 16 bit unsigned gray or RGB, uncompressed or with LZW or"
         example = "tiffcp -p contig -c lzw FILE FILE.tif"
         raise BadImage(UNSUPPORTED, f"{message}; {way_out} deflate, for example: {example}")
     _check_places(image, layout)

@@ -27,7 +27,7 @@ def write_predictions(
       How many were answered, failed and skipped.
 
     Raises:
-      UserError: if there is no such source, or the model is none of this project's.
+      UserError: if there is no such source, or the model is not one of this project's.
     """
     assert options.images is not None  # or there would be no such step
     model = ExportedModel(model_dir)

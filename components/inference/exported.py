@@ -35,7 +35,7 @@ class ExportedModel:
           folder: that of the SavedModel itself, or its URI.
 
         Raises:
-          UserError: if it is none, or was not exported by this project.
+          UserError: if it is not a model, or was not exported by this project.
         """
         self.folder = folder
         # Kept whole: a signature does not hold on to the variables that it reads.

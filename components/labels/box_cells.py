@@ -41,7 +41,7 @@ def read_boxes(cell: Any) -> tuple[list[int], list[BoxAnnotation]]:
       Width and height of the image that the boxes are for, empty if not stated; and the boxes.
 
     Raises:
-      ValueError: if it is none of these.
+      ValueError: if it is not one of these.
     """
     if isinstance(cell, str):
         try:

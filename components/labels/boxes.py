@@ -76,7 +76,7 @@ class BoxOptions(Options):
     of the upright photo, as viewers show it, or those of the file. (Where a COCO file states a size
     that only one of them has, it is that one.)"""
     bad_boxes: Literal["quarantine", "drop"] = "quarantine"
-    """What happens to an image with a box that has no area, lies outside, or is of no class that
+    """What happens to an image with a box that has no area, lies outside, or has no class that
     there may be: it is quarantined as `bad_box`, or loses that box and is noted `dropped_boxes`.
     (A box that is only partly outside is clipped, and noted `clipped_boxes`.)"""
 
@@ -130,7 +130,7 @@ def prepare_boxes(
       The features `BOX_COLUMNS`, each with an element a box, and what was unusual.
 
     Raises:
-      BadImage: if a box is none and `bad_boxes` is "quarantine", or the stated size is another.
+      BadImage: if a box is invalid and `bad_boxes` is "quarantine", or the stated size is another.
     """
     orientation = _orientation(stated_size, image, options)
     ids = {name: number for number, name in enumerate(options.classes or (), 1)}
@@ -160,7 +160,7 @@ def _orientation(stated: Sequence[int], image: PreparedImage, options: BoxOption
     """The EXIF orientation by which boxes have still to be turned.
 
     Raises:
-      BadImage: if the stated size is none that the image has.
+      BadImage: if the stated size is not the image's.
     """
     stored = (image.source_width, image.source_height)
     upright = stored[::-1] if image.orientation > 4 else stored

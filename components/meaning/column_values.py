@@ -20,7 +20,7 @@ class ColumnValues:
     """What the values of a column are.
 
     Attributes:
-      counts: of its values, as text; of very many, of none.
+      counts: of its values, as text; empty if there are very many.
       is_many: whether there are more than a column of classes has.
       is_plain: whether all are text or numbers.
       has_fraction: whether any is a number that is not whole.

@@ -123,7 +123,7 @@ def _check_kind(images: str, kind: SourceKind, options: IngestOptions) -> None:
     if set_ and not kind.has_rows:
         raise UserError(
             f"ingest.{set_[0]} is for a table of images ({name_endings(is_table=True)}), but "
-            f"{images!r} is none; leave it out."
+            f"{images!r} is not one; remove it."
         )
     if options.prepare.depth.must_be_found and not kind.lists_images:
         raise UserError(
@@ -134,7 +134,7 @@ def _check_kind(images: str, kind: SourceKind, options: IngestOptions) -> None:
     if options.in_place and not kind.has_parts:
         raise UserError(
             "ingest.in_place is for files of arrays and archives, whose images are parts of them, "
-            f"but {images!r} is none; leave it out."
+            f"but {images!r} is neither; remove it."
         )
 
 

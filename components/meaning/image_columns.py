@@ -106,7 +106,7 @@ def find_images(path: str, options: IngestOptions, rows: TableRows, first: Row) 
 
 
 def _find_identifier(rows: TableRows, first: Row) -> str | None:
-    """The column that is called as images are elsewhere, or the only one of images' names."""
+    """The column with a usual name for images, or the only one of images' names."""
     by_name = {plain_name(name): name for name in first.cells}
     if named := next((by_name[name] for name in _IDENTIFIERS if name in by_name), None):
         return named
@@ -120,7 +120,7 @@ def _find_identifier(rows: TableRows, first: Row) -> str | None:
 
 
 def _find_naming(path: str, rows: TableRows, first: Row) -> str | None:
-    """The first column, whatever it is called, of identifiers that are called as files near are."""
+    """The first column, whatever its name, whose identifiers are names of files nearby."""
     if not files.is_local(path):
         return None
     folder, roots = kind_of(path).folder(path), ["", *_folders_near(path)]

@@ -88,7 +88,7 @@ def find_label_map(images: str, paths: Iterable[str], shown: Shown) -> LabelMap 
       None if there is no such file, or none that names any class.
 
     Raises:
-      UserError: if a line of it is none, or classes or colours are there twice; it names the line.
+      UserError: if a line is invalid, or classes or colours are there twice; it names the line.
     """
     tables = (path for path in paths if path.lower().endswith(_TABLES))
     for path in heapq.nsmallest(_MOST_FILES, tables, key=_rank):
@@ -154,7 +154,7 @@ def _doubt(path: str, ids: Mapping[str, int], are_said: bool, levels: Sequence[i
 
 
 def _read_ids(text: str) -> dict[str, int]:
-    """The ids of names, by a table's columns, or numbers that lines begin with; {} if it is none.
+    """The ids of names, by a table's columns, or numbers that lines begin with; {} for other texts.
 
     Ids and names are there once each.
     """

@@ -56,7 +56,7 @@ class Listing:
       fingerprint: changes if any file is added, removed or touched.
       found: number of files, rows or shards.
       classes: number of files of each class or tag; none of values.
-      usable: how many are known of no problem.
+      usable: how many have no known problem.
       first_problem: what is wrong with the first that says so; "" if none does.
       outside: number of links or rows that lead out of the folder and are not followed.
       paths_outside: the first and the last of these by name.

@@ -57,7 +57,7 @@ def parse_example(data: Sequence[int], start: int, end: int) -> dict[str, Featur
       Each feature by its name; of equal names the last counts, as in any protocol buffer.
 
     Raises:
-      ValueError: if it is none.
+      ValueError: if it is not a tf.Example.
     """
     try:
         parts = Parts()

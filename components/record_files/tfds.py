@@ -138,7 +138,7 @@ def _list_shards(images: str) -> Files:
 
 
 def describe(path: str) -> Described:
-    """What is known of the features in a file; nothing if it is of no such data set."""
+    """What is known of the features in a file; nothing if it belongs to no such data set."""
     folder = os.path.dirname(path) or "."
     return _describe(folder) if files.is_local(path) and is_tfds(folder) else Described()
 

@@ -107,7 +107,7 @@ def find_list(feature: Feature, shape: Shape) -> Pixels | None:
 
 
 def find_tensor(buffer: Any, start: int, end: int) -> Found | None:
-    """The picture in what `tf.io.serialize_tensor` writes; None if it is of no such form."""
+    """The picture in what `tf.io.serialize_tensor` writes; None if it is something else."""
     dtype = ""
     shape: tuple[int, ...] = ()
     content: tuple[int, int] | None = None

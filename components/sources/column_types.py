@@ -241,7 +241,7 @@ def convert(value: Any, type_: ColumnType) -> Value:
     """A cell as a value of a type.
 
     Raises:
-      ValueError: if it is none.
+      ValueError: if it cannot be one.
     """
     if isinstance(value, Unusable):
         raise ValueError(value.why)

@@ -2,7 +2,7 @@
 
 Files among the images that never were one are skipped and counted, not called bad: those whose name
 is not an image's, and neither is their content. So an image with any name is written, and a file
-that is named as an image but is none is quarantined.
+that is named as an image but is not one is quarantined.
 """
 
 import os

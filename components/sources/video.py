@@ -46,7 +46,7 @@ class VideoHeader(NamedTuple):
     """Of its pictures; what the header says, or the last packet does."""
 
     def count_frames(self, frames_per_second: float) -> int:
-        """How many frames it shows at a rate: one that rounding adds at the end is none."""
+        """How many frames it shows at a rate: rounding adds none at the end."""
         return max(1, math.ceil((self.duration_s - _ROUNDING_S) * _as_fraction(frames_per_second)))
 
 

@@ -27,7 +27,7 @@ def read_azure() -> dict[str, str]:
     """What the environment says beside the variables that obstore reads; by obstore's names.
 
     Raises:
-      UserError: if a connection string is none.
+      UserError: if a connection string is invalid.
     """
     found = {name: os.environ[key] for name, key in _VARIABLES.items() if key in os.environ}
     return found | _read_connection(os.environ.get(_CONNECTION, ""))

@@ -42,7 +42,7 @@ def _find_files(folder: str, look: Look = walk) -> list[tuple[str, str]]:
             is_object |= not os.access(path, os.R_OK)  # Whoever reads it says so.
             if is_object and (_NAMED.fullmatch(name) or _has_lists(path)):
                 found.append((below, name))
-    # Beside annotations, a list of the images of a test has none.
+    # A list of a test split's images, beside annotations, has none.
     annotated = [each for each in found if _has_annotations(os.path.join(folder, *each))]
     return _choose(annotated or found)
 
@@ -56,7 +56,7 @@ def _has_annotations(path: str) -> bool:
 
 
 def _has_lists(path: str) -> bool:
-    """Whether a file, whatever it is called, has several of COCO's lists, as it begins or ends."""
+    """Whether a file, whatever its name, has several of COCO's lists, as it begins or ends."""
     try:
         with open(path, "rb") as file:
             both = file.read(_CHUNK)

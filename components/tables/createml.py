@@ -61,7 +61,7 @@ _FORMS = (
 
 
 def find_form(objects: Sequence[Any]) -> BoxForm | None:
-    """The form of boxes that a list of JSON has; None if it is none of images and boxes."""
+    """The form of boxes that a list of JSON has; None if it does not list images and boxes."""
     items = [each for image in objects for each in _objects_of(image)]
     return next((form for form in _FORMS if any(map(form.box_of, items))), None)
 

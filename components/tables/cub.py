@@ -29,7 +29,7 @@ def read_cub(folder: str, columns: Asked) -> Iterator[Row]:
       problem.
 
     Raises:
-      TableError: if a line is none, or a number is there twice.
+      TableError: if a line is invalid, or a number is there twice.
     """
     images, labels = (_read_list(folder, name) for name in (_IMAGES, _LABELS))
     classes, splits, boxes = (_read_list(folder, name) for name in (_CLASSES, _SPLITS, _BOXES))

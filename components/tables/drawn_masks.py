@@ -22,9 +22,9 @@ from image_pipeline.components.sources.rows import EmbeddedImage, Location, Tabl
 
 RUN_LENGTHS, SEGMENTS, OUTLINES = "run_lengths", "segments", "outlines"
 NO_SEGMENT = 65_535
-"""The level of pixels that are of no segment or object; others have their category's id."""
+"""The level of pixels without a segment or object; others have their category's id."""
 IGNORE = "__ignore__"
-"""What LabelMe calls what is of no class."""
+"""LabelMe's name for what has no class."""
 _HEAD_BYTES = 2**18  # of an image, for its size
 _MOST_BYTES = 2**24  # of a mask, once it is drawn
 
@@ -62,7 +62,7 @@ def refer_to_segments(
     """A mask of COCO's panoptic segments, each pixel's as a colour of a PNG.
 
     Args:
-      path: of the PNG, whose red + 256 green + 65536 blue is a segment's id; 0 is none.
+      path: of the PNG, whose red + 256 green + 65536 blue is a segment's id; 0 for no segment.
       segments: the level that each segment's id is drawn with.
       classes: the levels of each class, for `drawn_classes`; none if another mask tells them.
       modified_ns: when the PNG was changed.
@@ -109,7 +109,7 @@ def find_time(path: str) -> int:
 
 
 def read_segments(ref: ImageRef, most_bytes: int) -> bytes:
-    """The PNG of a mask by segments; raises BadImage if a colour is none of its segments."""
+    """The PNG of a mask by segments; raises BadImage if a colour is not one of its segments."""
     assert ref.location is not None
     data = np.frombuffer(files.read_file(ref.location.file, 0, most_bytes), np.uint8)
     colors = cv2.imdecode(data, cv2.IMREAD_UNCHANGED) if len(data) else None

@@ -216,7 +216,7 @@ def read_box(cells: Mapping[str, Any], asked: BoxRowOptions) -> dict[str, Any] |
 
 
 def read_numbers(cells: Mapping[str, Any], columns: tuple[str, ...]) -> list[Any]:
-    """A box's numbers; what is none stays as it is, for whoever reads the box to say so."""
+    """A box's numbers; anything else stays as it is, for the reader of boxes to refuse."""
     if len(columns) > 1:
         return [as_number(cells.get(column)) for column in columns]
     cell = cells.get(columns[0])

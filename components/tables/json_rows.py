@@ -151,7 +151,7 @@ def read_coco(
       beside them, see `_refer_to_masks`.
 
     Raises:
-      TableError: if it is none, or an annotation is of an image that is not listed, or of two.
+      TableError: if it is not COCO, or an annotation's image is not listed, or listed twice.
     """
     images, annotations, categories = (
         _list_objects(content, key) for key in ("images", "annotations", "categories")
@@ -255,7 +255,7 @@ def _list_objects(content: Mapping[str, Any], key: str) -> list[Mapping[str, Any
         raise TableError(
             1,
             f"it must be a COCO file, with lists of images, annotations and categories, but its "
-            f"{key!r} is none; other annotations can be a table with a column of boxes.",
+            f"{key!r} is not such a list; other annotations can be a table with a column of boxes.",
         )
     return listed
 

@@ -215,7 +215,7 @@ def _read_mask(encoded: Any, points: np.ndarray, size: list[int], label: str) ->
             pixels = np.asarray(opened.convert("L")) > 0
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise ValueError(
-            f"has a mask of {label} that is none between its points ({error})"
+            f"has a mask of {label} that does not fit between its points ({error})"
         ) from error
     whole = np.zeros((height, width), bool)
     whole[top : bottom + 1, left : right + 1] = pixels

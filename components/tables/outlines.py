@@ -53,7 +53,7 @@ def refer_to_outlines(
     Args:
       path: of the file that has the outlines.
       size: width and height of the image that they are of; empty if it is not stated.
-      objects: of each the level that it is drawn with, None if it is of no class; its outline as
+      objects: of each the level that it is drawn with, None if it has no class; its outline as
         JSON; and what a message calls it. Where objects overlap, the smaller one is on top, of
         equal ones the later.
       classes: the levels of each class, for `drawn_classes`; none if another mask tells them.
@@ -66,7 +66,7 @@ def refer_to_outlines(
 
 
 def read_outlines(ref: ImageRef, most_bytes: int) -> bytes:
-    """The PNG of a mask of outlines; raises BadImage if one is none, or none of its image."""
+    """The PNG of a mask of outlines; raises BadImage if one is invalid, or not of its image."""
     assert ref.location is not None
     _, size, objects = json.loads(ref.location.inside)
     if not size:
@@ -98,7 +98,7 @@ def _count_runs(outline: Any, width: int, height: int) -> list[int]:
     """The lengths of an outline's runs, column by column, by turns without and with the object.
 
     Raises:
-      ValueError: if it is none of an image of this size; it says so after what it is of.
+      ValueError: if it does not fit an image of this size; the message goes on after its name.
     """
     if not outline:
         raise ValueError("of which there is no outline")

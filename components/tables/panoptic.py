@@ -84,7 +84,7 @@ def _read_segments(annotation: Mapping[str, Any], names: Mapping[Any, str]) -> d
             image = show(annotation.get("image_id"))
             raise TableError(
                 1,
-                f"the image {image} has a segment that is none, {show(each)}: it must be an object "
+                f"the image {image} has an invalid segment, {show(each)}: it must be an object "
                 "with an 'id' and the 'category_id' of a category that is listed.",
             )
         found[id_] = category

@@ -280,7 +280,7 @@ class Table:
         return next(there, path)
 
     def reference(self, row_name: str, split: str | None, row: Row) -> ImageRef:
-        """The image that a row names or holds, or why it has none.
+        """The image that a row names or embeds, or why it has none.
 
         Args:
           row_name: file and line, such as `train.csv:17`.

@@ -71,7 +71,7 @@ def as_text(file: BinaryIO) -> io.TextIOWrapper:
     return io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
 
 
-_FOREIGN_LETTERS = re.compile(r"[\xc0-\xff]{3}")  # of no western word, but of Cyrillic or Greek
+_FOREIGN_LETTERS = re.compile(r"[\xc0-\xff]{3}")  # in no western word, but of Cyrillic or Greek
 _LETTER = re.compile(r"[^\W\d_]")
 _WORD = re.compile(r"\w+")
 _IN_WORDS = "\u2019\xaa\xba\xb0\xb2\xb3"
@@ -324,7 +324,7 @@ def _is_number_or_empty(cell: str) -> bool:
 
 
 def _check_header(names: list[str]) -> list[str]:
-    """The names; those of no name, such as a data frame's index has, are left out later."""
+    """The names; empty ones, such as that of a data frame's index, are left out later."""
     if len(names) > MOST_COLUMNS:
         problem = f"the first line names {len(names):,} columns; a table may have {MOST_COLUMNS:,}"
         raise TableError(1, f"{problem}: leave out those that are not used.")

@@ -65,7 +65,7 @@ def read_cluster() -> Cluster | None:
     """What the environment variable TF_CONFIG says; None if it names no machine but this one.
 
     Raises:
-      UserError: if it is none, or machines have another task than to train.
+      UserError: if it is invalid, or machines have another task than to train.
     """
     text = os.environ.get("TF_CONFIG") or "{}"
     try:

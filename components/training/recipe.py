@@ -50,7 +50,7 @@ def choose_start(training: TrainingOptions, base_model: str | None) -> TrainingO
     if training.warm_start == "none":
         raise UserError(
             "training.warm_start must be latest_blessed where the Trainer has a base_model, "
-            f"{base_model}, but is none, which would leave it unused; set it in custom_config's "
+            f"{base_model}, but is 'none', which would leave it unused; set it in custom_config's "
             "training, or leave base_model out."
         )
     return training.model_copy(update={"weights": base_model})

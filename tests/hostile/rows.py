@@ -149,7 +149,7 @@ ROWS = {
     "runs.zarr": Row(
         arguments="ingest --images runs.zarr --output {out}",
         code=1,
-        says="X: packed by 'pickle', which is none of shuffle, ",
+        says="X: packed by 'pickle', which is not one of shuffle, ",
     ),
     "wide.csv": Row(
         arguments="ingest --images tables/wide.csv --output {out}",

@@ -61,7 +61,7 @@ def test_no_codec_of_zarr_unpickles(tmp_path):
     pickled = pickle.dumps(Evil(ran))
     said = {"filters": [{"id": "pickle", "protocol": 5}]}
     (array,) = open_zarr(write_array(tmp_path / "a.zarr", pickled, **said))
-    assert array.problem.startswith("packed by 'pickle', which is none of shuffle, ")
+    assert array.problem.startswith("packed by 'pickle', which is not one of shuffle, ")
     fill = {"dtype": [["a", "|O"]], "fill_value": base64.b64encode(pickled).decode()}
     (array,) = open_zarr(write_array(tmp_path / "b.zarr", pickled, **said, **fill))
     assert array.problem == "of the type [['a', '|O']], which is not read"
@@ -314,7 +314,7 @@ def test_wide_labels_are_not_read(tmp_path, shape, dtype):
     [
         ((4, 2**32, 2**32), "|u1", "of sides that no file has"),
         ((4, *[1] * 100), "|u1", "of 101 dimensions, more than 32"),
-        ((4,), "|S0", "of texts of no length"),
+        ((4,), "|S0", "of texts of length 0"),
     ],
 )
 def test_shapes_that_nothing_can_have(tmp_path, shape, descr, problem):

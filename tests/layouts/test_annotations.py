@@ -358,7 +358,7 @@ def test_a_segment_that_is_not_listed_is_quarantined(tmp_path):
     ("categories", "segments", "message"),
     [
         ({"cat": 65535}, [], r"ids of categories must be whole numbers below 65,535, got 65535"),
-        (_CATEGORIES, [(263, 7)], r"has a segment that is none, .*'category_id' of a category"),
+        (_CATEGORIES, [(263, 7)], r"has an invalid segment, .*'category_id' of a category"),
     ],
 )
 def test_panoptic_files_that_are_wrong_are_refused(tmp_path, categories, segments, message):
