@@ -112,8 +112,8 @@ def _restore_rows(
         for entry, data in zip(batch.to_pylist(), records, strict=False):
             row, payload = _restore_row(entry, data, options)
             payloads.write(payload)
-            payload = {"payload_offset": offset, "payload_crc32c": google_crc32c.value(payload)}
-            kept.append(row | {"chunk": name} | payload)
+            columns = {"payload_offset": offset, "payload_crc32c": google_crc32c.value(payload)}
+            kept.append(row | {"chunk": name} | columns)
             offset += len(payload)
         yield kept
         if len(kept) != len(batch):
