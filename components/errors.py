@@ -9,7 +9,7 @@ from image_pipeline.components.names import printable_text
 
 
 class UserError(Exception):
-    """Something that the user can put right; the message says what, the rule and what to do.
+    """Something that the user can correct; the message states the rule, the value and what to do.
 
     Names in the message are escaped so that it can safely be printed to a terminal.
     """

@@ -17,8 +17,8 @@ def parse_paths(content: bytes) -> tuple[str, ...]:
 def _read_named(value: Any) -> Any:
     """Reads the file that an option names; any other value is left to pydantic's check.
 
-    The option then holds the paths themselves: so what is made with it can be told from what is
-    made with another list, and the machines of a cluster need no file.
+    The option then holds the paths themselves: so results of different lists are distinguished,
+    and the machines of a cluster need no file.
     """
     if not isinstance(value, str):
         return value

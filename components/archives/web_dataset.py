@@ -24,7 +24,7 @@ from image_pipeline.components.sources.rows import LOST, NAME, EmbeddedImage, Ro
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, read_location
 
 IMAGE = "image"
-"""The column of the sample's image, which is called as its member."""
+"""The column of the sample's image, which has its member's name."""
 
 _ENDING, _OBJECT = ".tar", ".json"
 _TEXTS = (".cls", ".txt", ".text", ".caption", ".cap", ".id", ".index")

@@ -27,7 +27,7 @@ _ReadBytes = Callable[[int, int], bytes]
 
 
 def open_npy(path: str) -> list[StoredArray]:
-    """The one array of an `.npy` file, called as the file is."""
+    """The one array of an `.npy` file, under the file's name."""
     source = FileBytes(path)
     head = files.read_file(path, 0, _HEADER_BYTES)
     shape, dtype, start, problem = _read_header(head)

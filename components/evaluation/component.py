@@ -76,7 +76,7 @@ class Evaluator(base_beam_component.BaseBeamComponent):
         Args:
           examples: ImageExampleGen's output; the eval splits of all its artifacts are measured.
           model: the Trainer's output.
-          options: when the model is good enough, and what is told of it.
+          options: when the model is good enough, and what is reported.
           task: the name of what it learns, one of `TASKS`.
           baseline_model: the model that it is compared with.
         """

@@ -82,7 +82,7 @@ def find_slips(
 
     Args:
       counts: images of each class; 0 where that is not known. "" is no class.
-      are_folders: whether they are called as folders are: a table's may be vehicles.
+      are_folders: whether they are names of folders: a table's may be vehicles.
       are_tags: whether they are tags, which cannot be left out.
     """
     counts = {name: count for name, count in counts.items() if name}

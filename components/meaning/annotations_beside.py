@@ -28,7 +28,7 @@ _NAME = re.compile(r"[^\s\"'<>|,;=\\/]+")
 
 
 def find_partners(tally: Tally, paths: Iterable[str]) -> list[str]:
-    """The first texts that are called as images are, if at least half of the images have one.
+    """The first texts with names of images, if at least half of the images have one.
 
     Args:
       tally: of all files.

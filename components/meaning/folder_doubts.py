@@ -49,7 +49,7 @@ _MOST_PARTS = 3  # that are named to be given alone
 
 
 def is_container(folder: str) -> bool:
-    """Whether a folder is called as those of whole sets are."""
+    """Whether a folder has a usual name of whole sets."""
     words = [word.lower() for word in _WORD.findall(folder)]
     return words != [] and all(word in _CONTAINERS for word in words)
 
@@ -74,7 +74,7 @@ def _find_containers(level: Level) -> list[str]:
 
 
 def check_containers(images: str, level: Level) -> None:
-    """Refuses folders of which some are called as those of whole sets are, or hold the others'."""
+    """Refuses folders of which some have usual names of whole sets, or hold the others."""
     containers = _find_containers(level)
     if not containers or len(level.firsts) < 2:
         return
@@ -98,7 +98,7 @@ def check_containers(images: str, level: Level) -> None:
 
 
 def check_halves(images: str, level: Level, splits: Mapping[str, str]) -> None:
-    """Refuses splits of which each has folders called as those of pairs are: `trainA`, `trainB`."""
+    """Refuses splits whose folders have usual names of pairs: `trainA`, `trainB`."""
     halves: dict[str, list[str]] = {}
     around: list[list[str]] = [[], []]
     for top in splits:
@@ -117,7 +117,7 @@ def check_halves(images: str, level: Level, splits: Mapping[str, str]) -> None:
     beside = [top for top in level.firsts if top not in splits]
     raise UnclearLayout(
         images,
-        f"{list_folders(splits)} are of splits, and called as pictures of two kinds are",
+        f"{list_folders(splits)} are of splits, and named like two kinds of pictures",
         [
             *(
                 Choice(
@@ -168,8 +168,8 @@ def check_inner_halves(images: str, level: Level) -> None:
     pattern = f"{level.start}[^/]+/{ALL_OF_IT}"
     raise UnclearLayout(
         images,
-        f"{list_folders(level.firsts)} each have {list_folders(sorted(names))}, called as pictures "
-        "of the same things are",
+        f"{list_folders(level.firsts)} each have {list_folders(sorted(names))}, named like "
+        "pictures of the same things",
         [
             *(
                 Choice(
@@ -191,7 +191,7 @@ def check_names(
 ) -> None:
     """Refuses classes whose images have the same names: pictures of the same things, as scans,
     edges and depths are. Images that are numbered in each class may be of any, unless the folders
-    are called as those of pairs are.
+    have usual names of pairs.
     """
     find = re.compile(meaning.label_pattern or "").match
     sizes, folders = collections.Counter[str](), collections.defaultdict[str, set[str]](set)

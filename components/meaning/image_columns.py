@@ -146,7 +146,7 @@ def _is_image_name(cell: Any) -> bool:
 
 
 def _folders_near(path: str) -> list[str]:
-    """The folders in a table's own, and those beside it that are called as images' or as it is."""
+    """The folders in a table's own, and those beside it with a name of images or the table's."""
     folder = kind_of(path).folder(path)
     below = _subfolders(folder)
     deeper = [f"{name}/{inner}" for name in below for inner in _subfolders(f"{folder}/{name}")]

@@ -220,13 +220,13 @@ def _find_split_folders(
 
 
 def _may_be_splits(name: str, column: ColumnValues) -> bool:
-    """Whether a column is called as those of splits are, and its values may number these."""
+    """Whether a column has a usual name of splits, and its values may number these."""
     is_number = column.is_yes_or_no or not column.are_words
     return plain_name(name) in MAY_BE_SPLITS and is_number
 
 
 def is_other(name: str) -> bool:
-    """Whether a column is called as those are that identify or measure."""
+    """Whether a column has a usual name of identifiers or measurements."""
     words = words_of(name)
     return bool(words & (_ID_WORDS | _MEASURE_WORDS)) and not words & {"class", "label"}
 

@@ -252,7 +252,7 @@ def is_called_mask(path: str) -> bool:
 
 
 def in_mask_folder(path: str) -> bool:
-    """Tells whether a folder of a file is called as those of masks are."""
+    """Whether a file is in a folder with a usual name of masks."""
     return _are_mask_folders(path.rpartition("/")[0])
 
 
@@ -271,12 +271,12 @@ def _are_mask_folders(folders: str) -> bool:
 
 
 def is_mask_folder(folder: str) -> bool:
-    """Tells whether a folder is called as those of masks are."""
+    """Whether a folder has a usual name of masks."""
     return bool(_words(folder) & _MASK_WORDS) or "ground_truth" in folder.lower()
 
 
 def is_image_folder(path: str) -> bool:
-    """Tells whether a folder is called as those of masks' images are, and not as a class."""
+    """Whether a folder has a usual name of masks' images, and not of a class."""
     return bool(_words(path.rpartition("/")[2]) & _IMAGE_WORDS)
 
 

@@ -138,7 +138,7 @@ class Schedule(LearningRateSchedule):
         end_factor: float,
         length: Sequence[int] | None = None,
     ):
-        """Takes the highest rate, the options of these names, and what `set_length` is told."""
+        """Takes the highest rate, the options of these names, and the length for `set_length`."""
         super().__init__()
         self._given = (learning_rate, schedule, warmup_epochs, end_factor)
         self._length: list[int] | None = None

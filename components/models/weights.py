@@ -198,7 +198,7 @@ def carry_over(
       classes: those of the model's.
 
     Raises:
-      UserError: if those before the head do not fit, of which none is assigned then.
+      UserError: if those before the head do not fit; none of them is assigned then.
     """
     of_heads = {id(weight) for head in find_class_heads(model) for weight in head.weights}
     body = [weight for weight in model.weights if id(weight) not in of_heads]

@@ -101,7 +101,7 @@ def open_arrow(path: str) -> pa.Table:
     """An Arrow file on this machine, mapped into memory; a process's threads share it.
 
     Raises:
-      UserError: if there is something behind its end.
+      UserError: if there are bytes after its end.
       pa.ArrowInvalid: if it is damaged.
     """
     return _open_arrow(path, os.stat(path).st_mtime_ns)

@@ -53,7 +53,7 @@ class Described:
         return cells
 
     def _join_boxes(self, cells: dict[str, Any], name: str, format_: str) -> dict[str, Any]:
-        """The cells with those of boxes as one, called as what they are in."""
+        """The cells with those of boxes joined, under the name of their feature."""
         beside = posixpath.dirname(name)
         numbers, count = cells[name], len(cells[name]) // 4
         label = next((each for each in self.labels if posixpath.dirname(each) == beside), "")

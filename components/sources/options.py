@@ -107,7 +107,7 @@ class TableOptions(Options):
     path_folders: tuple[str, ...] = ()
     """Folders in which each path is looked for, where a table names images that are in several, as
     `[images_001/images, images_002/images]`; seen from `root_dir`, on this machine. A table of a
-    split looks in the folders that are called as it is, if any are."""
+    split looks in the folders of its name, if there are any."""
     boxes: BoxOptions | None = None
     """How the column of boxes is read, if there is one. None: as COCO has them, in pixels."""
     root_dir: str | None = None

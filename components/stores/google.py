@@ -86,7 +86,7 @@ class GoogleStore:
         if is_part:
             headers["Range"] = f"bytes={start}-{'' if end is None else end - 1}"
         answer = self._get(f"/download/storage/v1/{_quote(uri)}?alt=media", headers)
-        if is_part and answer.status == 416:  # It begins behind the end.
+        if is_part and answer.status == 416:  # It begins after the end.
             return b""
         _check_status(answer)
         if not is_part:

@@ -87,7 +87,7 @@ class ObjectStore:
                 return self._ask(lambda: bytes(obstore.get(*file, options=options).bytes()))
             except obstore.exceptions.GenericError:
                 if options and self.stat(uri)[0] <= start:
-                    return b""  # Stores refuse a part that begins behind the end.
+                    return b""  # Stores refuse a part that begins after the end.
                 raise
 
     def stat(self, uri: str) -> tuple[int, float]:

@@ -140,7 +140,7 @@ def find_image(folder: str, below: str, stem: str, stated: str) -> tuple[str, bo
 
 @functools.lru_cache(maxsize=64)
 def _mirrored(folder: str, below: str) -> tuple[str, ...]:
-    """Folders that are called as one of annotations is but for one part of its path.
+    """Folders whose path differs in one part from that of the annotations.
 
     ImageNet has `Data/CLS-LOC/train/n01440764` for `Annotations/CLS-LOC/train/n01440764`.
     """

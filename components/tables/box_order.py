@@ -202,7 +202,7 @@ def judge_order(path: str, boxes: Iterable[Sized], order: str | None, columns: s
     for box, size in boxes:
         tally.see(box, size)
     if not tally.boxes:
-        return Judged(order or "xywh", "of which none has four numbers")  # type: ignore[arg-type]
+        return Judged(order or "xywh", "none of which has four numbers")  # type: ignore[arg-type]
     most = tally.boxes * (1 - _MISFITS)
     is_share = tally.shares >= most and tally.fractions > 0
     if is_share:

@@ -154,7 +154,7 @@ def name_beside_embedded(
 
 
 def usual_columns(found: Sequence[str], given: Mapping[str, str | None]) -> dict[str, str]:
-    """The columns that are given, or called as a role's usually are."""
+    """The columns that are given, or have a role's usual name."""
     columns = {name: column for name, column in given.items() if column is not None}
     return _add_usual(columns, found, _USUAL_NAMES, given)
 
@@ -166,7 +166,7 @@ def _add_usual(
     given: Mapping[str, str | None],
     call: Callable[[str], str] = str.lower,
 ) -> dict[str, str]:
-    """The columns with those that are called as a role's usually are; given ones stay."""
+    """The columns with those that have a role's usual name; given ones stay."""
     columns = dict(columns)
     for role, usual in usual_names.items():
         left = [column for column in found if column not in columns.values()]

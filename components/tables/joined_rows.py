@@ -94,7 +94,7 @@ def join_rows(
 def list_in_folders(
     root: str, folders: Sequence[str], path: str, split: str | None = None
 ) -> list[str]:
-    """The files of a path in the folders that are called as its split is; in all, if none is."""
+    """The files of a path in the folders named after its split; in all, if there are none."""
     named = split and split_named(split)
     own = [folder for folder in folders if named and split_in_path(folder) == named] or folders
     paths = (f"{folder}/{path}" for folder in own)

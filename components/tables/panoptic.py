@@ -92,7 +92,7 @@ def _read_segments(annotation: Mapping[str, Any], names: Mapping[Any, str]) -> d
 
 
 def _find_folder(path: str, annotations: Objects) -> str:
-    """The folder of the PNGs: called as the file, as COCO's are, or where the first ones are."""
+    """The folder of the PNGs: that of the file's name, as COCO's, or where the first ones are."""
     usual = path.rpartition(".")[0]
     if not files.is_local(path):
         return usual

@@ -87,7 +87,7 @@ def _find_columns(path: str, rows: Sequence[Row], columns: Mapping[str, str | No
     """The columns of a table without paths of images that are a pixel each; none if there are few.
 
     They are numbered behind the same word, or behind none, in the order of pixels. Of 0 and 1
-    alone, they are classes, a column each, unless they are called as pixels are.
+    alone, they are classes, a column each, unless they are named like pixels.
     """
     if columns.get("image") not in (None, PIXELS) or any(
         ending_of(cell) in IMAGE_ENDINGS for cell in rows[0].cells.values()

@@ -75,7 +75,7 @@ def read_voc(folder: str, columns: Asked) -> Iterator[Row]:
         number += 1
         yield Row(number, {}, f"the list of {split} in ImageSets names {stem!r}: no such XML file")
     if renamed:
-        noticed(f"{renamed:,} XML files name an image that is not called as they are, and is there")
+        noticed(f"{renamed:,} XML files name an image of another name than theirs, which is there")
     unlisted = seen.count(None)
     if unlisted and unlisted < len(seen):
         noticed(

@@ -85,7 +85,7 @@ class Catalogue:
         self._ends = np.cumsum([group.num_rows for group in groups], dtype=int)
         self.records = self._footer.num_rows
         self.rejected = list_rejected(data_dir, manifest)
-        # The index has names of what images are said to be, numbers, or lists of names or of ids.
+        # The index has labels as names, numbers, or lists of names or of ids.
         kind = find_kind(manifest.columns)
         self._names: Sequence[str] = ()
         self._ids: dict[Any, str] = {}

@@ -95,7 +95,7 @@ def write_starter(
 
 
 def describe_labels(layout: Layout) -> str:
-    """What images are said to be, in a few words."""
+    """The kind of labels, in a few words."""
     kind, count = layout.kind_of_label, len(layout.classes)
     if kind == "values":
         return f"values from {min(layout.values):g} to {max(layout.values):g}"

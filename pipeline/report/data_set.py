@@ -129,7 +129,7 @@ class DataSet:
         return self.table["source"][row].as_py()
 
     def say_label(self, row: int) -> str:
-        """What a record's image is said to be, by class, tags, value or boxes; "" for nothing."""
+        """A record's labels: its class, tags, value or boxes; "" for none."""
         if self.kind is BOXES:
             return count_names(self.read_boxes(row).names)
         if self.label is None:

@@ -1,4 +1,4 @@
-"""An ingest in numbers and in lines, with what its images are said to be."""
+"""An ingest in numbers and in lines, with its labels."""
 
 import collections
 from collections.abc import Iterable, Mapping, Sequence
@@ -183,7 +183,7 @@ def _list_some(names: Sequence[str], count: int) -> str:
 
 
 def _summarize_labels(data_dir: str, manifest: Manifest) -> dict[str, Any]:
-    """The numbers of what is said of a data set's images.
+    """The numbers of a data set's labels.
 
     Returns:
       `mask_classes` and `mask_pixels`, in the order of ids; `boxes` of each class, and in how many
@@ -235,7 +235,7 @@ def _label_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def describe_survey(classes: Sequence[str], options: IngestOptions) -> str:
-    """What images are said to be, before any is read.
+    """The kind of labels, before any image is read.
 
     Args:
       classes: the names of classes, or tags, that were found.
