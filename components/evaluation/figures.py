@@ -26,7 +26,7 @@ _OF_SLICE: dict[str, Callable[[pa.Table], dict[str, Any]]] = {
 MEASURED = tuple(_OF_TASK)
 """The tasks whose answers have such figures."""
 MOST_VALUES = 20
-"""More values of one column are not told apart: names are joined, numbers put into bins."""
+"""More values of one column are not shown one by one: names are joined, numbers put into bins."""
 _BINS = 4
 _LONG = 10**9  # A number with a fraction, or one as long as this, is shown with four digits.
 
