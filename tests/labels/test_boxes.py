@@ -97,7 +97,7 @@ def test_boxes_turn_with_their_photo(orientation, said_of):
 
 
 def test_a_stated_size_that_the_image_has_not_is_refused():
-    with pytest.raises(BadImage, match="said to be of an image of 41x20 px, but it has 40x20"):
+    with pytest.raises(BadImage, match="boxes are for an image of 41x20 px, but it has 40x20"):
         place((1, 1, 2, 2), size=(41, 20))
 
 
