@@ -149,7 +149,7 @@ def _remove_dead(path: str, output_dir: str) -> None:
 def _remove(path: str, token: str | None) -> bool:
     """Deletes the file if it has this token; returns False if another run is about to do so.
 
-    Whoever wants to, be it the holder itself, first makes a file named after the token, which only
+    Whoever wants to, even the holder itself, first makes a file named after the token, which only
     one can do. So the file is still the same when it is deleted.
     """
     claim = f"{path}.{token}.tmp"

@@ -222,7 +222,7 @@ def _check_gap(file: BinaryIO, start: int, end: int | None) -> str:
 
 
 def _damage(path: str, at: int, message: str) -> ImageRef:
-    message += "; what else it should hold is not known: once it is whole, run ingest again"
+    message += "; the rest of its members is unknown: once it is whole, run ingest again"
     return ImageRef(f"{posixpath.basename(path)}#byte-{at}", 0, 0, CORRUPT, message)
 
 

@@ -104,7 +104,9 @@ class Unpacker:
         """Texts, or files: how many, and then the length and the bytes of each."""
         packed, at = data.tobytes(), 4
         if int.from_bytes(packed[:4], "little") != self._count:
-            raise ValueError(f"a chunk has not the {self._count:,} texts or files that it should")
+            raise ValueError(
+                f"a chunk does not have the {self._count:,} texts or files that it should"
+            )
         values = np.empty(self._count, object)
         for row in range(self._count):
             end = at + 4 + int.from_bytes(packed[at : at + 4], "little")
@@ -130,7 +132,9 @@ def _make(config: Any, known: Sequence[str]) -> Any:
     try:
         codec = numcodecs.get_codec(dict(config))
     except (TypeError, ValueError) as error:
-        raise ValueError(f"packed by {name!r} with settings that it has not ({error})") from error
+        raise ValueError(
+            f"packed by {name!r} with settings that it does not have ({error})"
+        ) from error
     for key in _STORED_TYPES + _MADE_TYPES:
         if np.dtype(getattr(codec, key, "u1")).kind not in "biufc":
             raise ValueError(f"packed by {name!r}, but not of numbers")

@@ -21,7 +21,7 @@ from image_pipeline.components.images.dicom import open_dicom
 from image_pipeline.components.images.jxl import open_jxl
 from image_pipeline.components.images.kind import tell_kind
 
-# By the name of the kind, which is the extra's: what it is called, and what else its owner can do.
+# By the name of the kind, which is the extra's: its name, and the other way out.
 _KINDS = {
     "heic": ("HEIC", "heif-dec FILE FILE.png"),
     "jxl": ("JPEG XL", "djxl FILE FILE.png"),

@@ -109,7 +109,7 @@ def read_tiff_layout(image: Image.Image) -> TiffLayout:
 
 
 def _read_tag(image: Image.Image, tag: int) -> tuple[int, ...]:
-    """Returns the tag's values, none where the file has not the tag."""
+    """Returns the tag's values, none where the file does not have the tag."""
     value = call_decoder(image.tag_v2.get, tag, ())  # type: ignore[attr-defined]
     values = value if isinstance(value, tuple) else (value,)
     if not all(isinstance(number, int) and 0 <= number < 2**32 for number in values):

@@ -159,7 +159,7 @@ def encode_mask(ids: np.ndarray) -> bytes:
 
 
 def _check_values(levels: np.ndarray, table: Mapping[int, int], are_colors: bool) -> None:
-    """Refuses a mask with a level or colour code that the table has not."""
+    """Refuses a mask with a level or colour code that is not in the table."""
     if levels.dtype == np.uint8:  # The most usual ones, and quicker to count than to look up.
         shown = np.flatnonzero(_count_levels(levels))
         unknown = set(shown.tolist()) - table.keys()

@@ -202,7 +202,7 @@ class IngestOptions(TableOptions):
     def path_label_pattern(self) -> str | None:
         """As it is used: unless it is set, images with masks or boxes have no labels.
 
-        Nor have those that are called by their rows' numbers, since no column says what else.
+        Nor have those that are named after their rows' numbers, for want of another name.
         """
         is_set = self.label_pattern != _default("label_pattern")
         has_others = self.label_kind in (MASKS, BOXES) or self.columns.get("path", "") is None

@@ -101,7 +101,7 @@ def read_parquet(path: str, columns: Asked) -> Iterator[Row]:
         for group in range(parquet.num_row_groups):
             count = parquet.metadata.row_group(group).num_rows
             if not 0 <= count <= parquet.metadata.num_rows - start:
-                raise OSError(f"its row groups have not its {parquet.metadata.num_rows:,} rows")
+                raise OSError(f"its row groups do not have its {parquet.metadata.num_rows:,} rows")
             images = {
                 name: _hold(path, "parquet", inside, start, modified_ns, sizes)
                 for name, inside in found.images.items()

@@ -129,7 +129,7 @@ def _decode_npy(file: tf.Tensor, dtype: str, read_as: str) -> tf.Tensor:
 
 
 def _find(header: tf.Tensor, pattern: str) -> tf.Tensor:
-    """The group of a pattern in a header; all of it, where it has not the pattern."""
+    """The group of a pattern in a header; all of it, where the pattern is not in it."""
     return tf.strings.regex_replace(header, f"(?s).*{pattern}.*", r"\1")
 
 

@@ -119,7 +119,7 @@ def test_a_damaged_chunk_is_refused_in_a_sentence(tmp_path, data, compressor, fi
         ({"filters": [{"id": "shuffle"}] * 9}, "packed by 9 filters, more than 8"),
         (
             {"compressor": {"id": "blosc", "x": 1}},
-            "packed by 'blosc' with settings that it has not",
+            "packed by 'blosc' with settings that it does not have",
         ),
         ({"fill_value": "x"}, "filled with what is no uint8"),
         ({"chunks": [1, 1, 1, 1], "shape": [4, 8000, 8000, 1]}, "each row has 64,000,000"),
@@ -152,7 +152,7 @@ def test_texts_that_lie_about_their_number_and_length(tmp_path):
     said = {"shape": [1], "chunks": [3], "dtype": "|O", "filters": [{"id": "vlen-utf8"}]}
     long = struct.pack("<II", 3, 2**21) + bytes(2**21) + struct.pack("<II", 0, 0)
     for data, message in (
-        (struct.pack("<I", 2**32 - 1), "has not the 3 texts or files"),
+        (struct.pack("<I", 2**32 - 1), "does not have the 3 texts or files"),
         (struct.pack("<II", 3, 2**32 - 1), "ends within a text or file"),
         (struct.pack("<IIIB", 3, 0, 1, 0xFF), "invalid start byte"),
         (long, "a text has more than 1,048,576 bytes"),
