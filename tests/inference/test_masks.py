@@ -1,4 +1,4 @@
-"""Where the masks that a model answers are written."""
+"""Where predicted masks are written."""
 
 import pytest
 

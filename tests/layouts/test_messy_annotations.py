@@ -90,7 +90,7 @@ def test_the_image_is_called_as_the_xml_file_is(tmp_path):
     write_xml(tmp_path / "Annotations/1.xml", "0.jpg", ("dog", 0, 1, 1, 9, 9))
     found = understand(tmp_path)
     assert boxes_of(found)["JPEGImages/1.jpg"] == [("dog", 0, 0, 9, 9)]
-    assert any("1 XML files name an image that is not" in each for each in found.noticed)
+    assert any("1 XML files name an image of another name" in each for each in found.noticed)
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ def test_numbers_that_are_no_levels_are_refused_with_what_to_do(tmp_path, write)
     with pytest.raises(UserError) as raised:
         complete_options(str(path), IngestOptions())
     assert "pixels are whole numbers from 0 to 255: scale and round them" in str(raised.value)
-    assert f"have such values as {LEVELS.ravel()[0] / 256}" in str(raised.value)
+    assert f"have values such as {LEVELS.ravel()[0] / 256}" in str(raised.value)
 
 
 def test_a_first_line_of_numbers_names_no_columns(tmp_path):
