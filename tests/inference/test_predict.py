@@ -163,7 +163,7 @@ def test_what_is_no_model_of_ours_is_refused_in_a_sentence(folder, capfd, model_
 
     if model_dir == "other":
         tf.saved_model.save(tf.Module(), model_dir)
-        message += " take 'image_bytes' and answer 'valid' and 'error': only models that this "
+        message += " take 'image_bytes' and return 'valid' and 'error': only models that this "
         message += "project exported or pushed can be asked; instead of Keras's own model.export, "
         message += "write it by image_pipeline.export_model(model, graph, folder)."
     if model_dir == "best.keras":

@@ -61,7 +61,7 @@ def test_an_annotation_of_two_images_is_refused():
 
 @pytest.mark.parametrize("key", ["images", "annotations", "categories"])
 def test_ids_that_are_lists_are_refused(key):
-    with pytest.raises(TableError, match=f"its '{key}' is none"):
+    with pytest.raises(TableError, match=f"its '{key}' is not such a list"):
         read_coco(make_coco(**{key: [{"id": [1]}]}))
 
 
@@ -96,7 +96,7 @@ def test_a_size_is_stated_if_it_can_be_one(width, height, size):
 @pytest.mark.parametrize("key", ["images", "annotations", "categories"])
 def test_what_is_no_coco_file_is_refused(key):
     for value in (None, {"1": 1}, [1], "1"):
-        with pytest.raises(TableError, match=f"must be a COCO file.* but its '{key}' is none"):
+        with pytest.raises(TableError, match=f"COCO file.* but its '{key}' is not such a list"):
             read_coco(make_coco(**{key: value}))
 
 
