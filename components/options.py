@@ -5,8 +5,8 @@ so that the command line can read a configuration without waiting for either.
 """
 
 import typing
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeGuard, TypeVar
 
 import pydantic
 
@@ -43,6 +43,24 @@ class Options(pydantic.BaseModel):
 
 
 Group = TypeVar("Group", bound=Options)
+
+
+def is_group(annotation: Any) -> TypeGuard[type[Options]]:
+    """Whether an option with this annotation is a group of options."""
+    return isinstance(annotation, type) and issubclass(annotation, Options)
+
+
+def groups_in(annotation: Any, suffix: str = "") -> Iterator[tuple[str, type[Options]]]:
+    """The groups among an option's values, and what their keys have after the option's.
+
+    Of `dict[str, Disk] | None` that is `(".<name>", Disk)`.
+    """
+    if is_group(annotation) and annotation is not Options:
+        yield suffix, annotation
+    origin = typing.get_origin(annotation)
+    within = {dict: ".<name>", tuple: "[]", list: "[]"}.get(origin, "")
+    for part in typing.get_args(annotation) if origin is not Literal else ():
+        yield from groups_in(part, suffix + within)
 
 
 def read_options(kind: type[Group], group: str, given: Group | Mapping[str, Any] | None) -> Group:
@@ -94,12 +112,12 @@ def _explain(error: Mapping[str, Any], kind: type[Options], within: Sequence[str
     return f"  {location}: unknown key; {hint}known: {', '.join(known)}"
 
 
-def _known_keys(group: Any, location: Sequence[str | int]) -> list[str]:
+def _known_keys(group: type[Options], location: Sequence[str | int]) -> list[str]:
     """The keys that exist at a place in the tree of a group."""
     for part in location:
-        kind = group.model_fields[part].annotation
-        # Of a group that may be left out, such as `MaskOptions | None`, the group.
-        group = next((each for each in typing.get_args(kind) if each is not type(None)), kind)
+        # All others are names in a mapping and places in a list.
+        if field := group.model_fields.get(str(part)):
+            group = next((kind for _, kind in groups_in(field.annotation)), group)
     return list(group.model_fields)
 
 

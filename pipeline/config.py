@@ -161,8 +161,7 @@ def read_group(
     """
     base = load_config(config) if config is None or isinstance(config, str) else config
     values = getattr(base, group).model_dump() | dict(options or {})
-    kind: Any = PipelineConfig.model_fields[group].annotation
-    return read_options(kind, group, values)
+    return read_options(type(getattr(base, group)), group, values)
 
 
 def _read_yaml(path: str) -> dict:

@@ -15,7 +15,7 @@ from image_pipeline.components.augment.options import UserStep
 from image_pipeline.components.augment.steps import STEPS
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import suggest
-from image_pipeline.components.options import Options
+from image_pipeline.components.options import Options, groups_in, is_group
 from image_pipeline.config import PipelineConfig
 
 _AUGMENT = "feeding.augment"
@@ -67,13 +67,15 @@ class OptionGroup:
       key: such as `training.fine_tuning`.
       meaning: what the group is for.
       options: without those of the groups within it.
-      like: the key of an earlier group with the same options, such as another step's container.
+      like: the key of an earlier group with the same options, such as the defaults of all steps.
+      names: what `<name>` in the keys stands for, if not all names are allowed.
     """
 
     key: str
     meaning: str
     options: tuple[Option, ...]
     like: str = ""
+    names: tuple[str, ...] = ()
 
 
 def list_options() -> list[OptionGroup]:
@@ -81,20 +83,33 @@ def list_options() -> list[OptionGroup]:
     return list(_walk("", PipelineConfig, PipelineConfig()))
 
 
+def list_settable() -> Iterator[Option]:
+    """The options with a path of their own in the YAML: not those in lists, nor of free names."""
+    for group in list_options():
+        for option in group.options:
+            keys = [option.key.replace("<name>", name) for name in group.names] or [option.key]
+            for key in keys:
+                if not (key.startswith(f"{_AUGMENT}.") or {*key} & {*"<["}):
+                    yield dataclasses.replace(option, key=key)
+
+
 def find_options(key: str) -> list[OptionGroup]:
     """The options that a key, a group's key, or a part of a key names.
 
     Args:
-      key: such as `training.epochs`, `training`, `cutout` or `epoch`.
+      key: such as `training.epochs`, `training`, `cutout` or `epoch`; a step of Kubeflow's may be
+        named in it.
 
     Raises:
       UserError: if it names none.
     """
     groups, key = list_options(), key.strip(".")
+    names = {name for group in groups for name in group.names}
+    listed = ".".join("<name>" if part in names else part for part in key.split("."))
     tests = (
-        lambda own: own == key or own.startswith(f"{key}."),
-        lambda own: f".{key}." in f".{own}.",
-        lambda own: key.lower() in own.lower(),
+        lambda own: own == listed or own.startswith(f"{listed}."),
+        lambda own: f".{listed}." in f".{own}.",
+        lambda own: listed.lower() in own.lower(),
     )
     for test in tests:
         if key and (found := [kept for group in groups if (kept := _keep(group, test))]):
@@ -114,29 +129,36 @@ def _keep(group: OptionGroup, test: Callable[[str], bool]) -> OptionGroup | None
     return dataclasses.replace(group, options=kept) if kept else None
 
 
-def _walk(key: str, group: type[Options], defaults: Any = None) -> Iterator[OptionGroup]:
+def _walk(
+    key: str, group: type[Options], defaults: Any = None, names: tuple[str, ...] = ()
+) -> Iterator[OptionGroup]:
     """A group, and then those within it.
 
     Args:
       key: the group's.
       group: its class.
       defaults: the group as it is by default; None if it is left out, for the class's own.
+      names: what `<name>` in the key stands for.
     """
     prefix = f"{key}." if key else ""
     # A step's name has but one value, which is no choice.
     fields = {name: each for name, each in group.model_fields.items() if not _is_fixed(each)}
-    plain = {name: each for name, each in fields.items() if not _is_group(each.annotation)}
+    plain = {name: each for name, each in fields.items() if not is_group(each.annotation)}
     yield OptionGroup(
         key,
         _flatten(group.__doc__),
         tuple(_describe(prefix + name, each, defaults) for name, each in plain.items()),
+        names=names,
     )
     first: dict[type[Options], str] = {}
     for name, field in fields.items():
-        for suffix, inner in _groups_in(field.annotation):
+        keyed = typing.get_origin(field.annotation) is dict
+        allowed = _few_values(typing.get_args(field.annotation)[0]) if keyed else names
+        for suffix, inner in groups_in(field.annotation):
             own = f"{prefix}{name}{suffix}"
             same = first.setdefault(inner, own)
-            for each in _walk(own, inner, None if suffix else getattr(defaults, name, None)):
+            default = None if suffix else getattr(defaults, name, None)
+            for each in _walk(own, inner, default, allowed):
                 like = each.key.replace(own, same, 1) if same != own else each.like
                 yield dataclasses.replace(each, like=like)
         if f"{prefix}{name}" == _AUGMENT:
@@ -175,24 +197,10 @@ def _flatten(text: str | None) -> str:
     return " ".join((text or "").split())
 
 
-def _is_group(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, Options)
-
-
 def _is_fixed(field: FieldInfo) -> bool:
     return (
         typing.get_origin(field.annotation) is Literal and len(_few_values(field.annotation)) == 1
     )
-
-
-def _groups_in(annotation: Any, suffix: str = "") -> Iterator[tuple[str, type[Options]]]:
-    """The groups among an option's values, and what their keys have after the option's."""
-    if _is_group(annotation) and annotation is not Options:
-        yield suffix, annotation
-    origin = typing.get_origin(annotation)
-    within = {dict: ".<name>", tuple: "[]", list: "[]"}.get(origin, "")
-    for part in typing.get_args(annotation) if origin is not Literal else ():
-        yield from _groups_in(part, suffix + within)
 
 
 def _few_values(annotation: Any) -> tuple[Any, ...]:
@@ -222,7 +230,7 @@ def _kind(annotation: Any) -> str:
     if origin in (tuple, list):
         count = f" of {len(parts)}" if origin is tuple and parts[-1] is not Ellipsis else ""
         return f"list{count} ({_kind(parts[0])})"
-    return "group" if _is_group(annotation) else _KINDS.get(annotation, "anything")
+    return "group" if is_group(annotation) else _KINDS.get(annotation, "anything")
 
 
 def _say_bounds(field: FieldInfo) -> str:

@@ -22,23 +22,14 @@ def complete_setting(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Continues `KEY=VALUE`: the keys that can be set alone, then their values."""
-    from image_pipeline.option_list import list_options
+    from image_pipeline.option_list import list_settable
 
     key, equals, value = incomplete.partition("=")
-    options = [option for group in list_options() for option in group.options]
     if equals:
-        values = next((option.values for option in options if option.key == key), ())
+        values = next((option.values for option in list_settable() if option.key == key), ())
         return [CompletionItem(f"{key}={each}") for each in values if each.startswith(value)]
-    return [
-        CompletionItem(f"{option.key}=")
-        for option in options
-        if option.key.startswith(key) and _can_be_set(option.key)
-    ]
-
-
-def _can_be_set(key: str) -> bool:
-    """Whether it is a path in the YAML: not what stands in lists, nor below names that are free."""
-    return not (key.startswith("feeding.augment.") or "<" in key or "[" in key)
+    found = (option.key for option in list_settable() if option.key.startswith(key))
+    return [CompletionItem(f"{each}=") for each in found]
 
 
 class _Bash(BashComplete):

@@ -1,9 +1,11 @@
 """What each step's container gets on Kubeflow and Vertex AI: `kubeflow:` of the configuration."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_args
 
 import pydantic
 
+from image_pipeline.components.messages import suggest
 from image_pipeline.components.options import Options
 
 Cpus = Annotated[
@@ -110,6 +112,20 @@ class StepOptions(Options):
     only."""
 
 
+Step = Literal[
+    "ImageExampleGen",
+    "StatisticsGen",
+    "SchemaGen",
+    "ExampleValidator",
+    "ImageTransform",
+    "Trainer",
+    "Evaluator",
+    "Pusher",
+    "ImagePredictor",
+]
+STEPS: tuple[str, ...] = get_args(Step)
+
+
 class KubeflowOptions(Options):
     """Every step's container, on Kubeflow and Vertex AI; nothing here changes a local run."""
 
@@ -117,24 +133,26 @@ class KubeflowOptions(Options):
     """The Kubernetes service account of a run's pods; `image-pipeline submit` passes it."""
     defaults: StepOptions = StepOptions()
     """Of all steps; a step's own keys replace these, key by key."""
-    ImageExampleGen: StepOptions = StepOptions()
-    """Ingest."""
-    StatisticsGen: StepOptions = StepOptions()
-    """Statistics of the columns."""
-    SchemaGen: StepOptions = StepOptions()
-    """The schema of the columns."""
-    ExampleValidator: StepOptions = StepOptions()
-    """Their check."""
-    ImageTransform: StepOptions = StepOptions()
-    """The analysis of the pixels."""
-    Trainer: StepOptions = StepOptions()
-    """Training."""
-    Evaluator: StepOptions = StepOptions()
-    """Evaluation."""
-    Pusher: StepOptions = StepOptions()
-    """The copy of a model that passed."""
-    ImagePredictor: StepOptions = StepOptions()
-    """Predictions for `inference.images`."""
+    steps: dict[Step, StepOptions] = pydantic.Field(default_factory=dict)
+    """By a step's name: what its container gets, with the keys of `defaults`."""
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _check_steps(cls, given: Any) -> Any:
+        if isinstance(given, Mapping):
+            if moved := next((name for name in STEPS if name in given), None):
+                raise ValueError(
+                    f"a step's options are under steps now, got {moved}; write {{steps: {{{moved}: "
+                    f"{{…}}}}}}, or --set kubeflow.steps.{moved}.KEY=VALUE."
+                )
+            named = given.get("steps")
+            for name in named if isinstance(named, Mapping) else ():
+                if name not in STEPS:
+                    raise ValueError(
+                        f"steps has options by a step's name, got {name!r}; "
+                        f"{suggest(str(name), STEPS)}known: {', '.join(STEPS)}."
+                    )
+        return given
 
     def of_step(self, step: str) -> StepOptions:
         """The options of a step, its own before the defaults.
@@ -142,6 +160,6 @@ class KubeflowOptions(Options):
         Args:
           step: its name, such as `Trainer`; TFX's own steps (resolvers) have the defaults.
         """
-        own: StepOptions = getattr(self, step, StepOptions())
+        own = next((given for name, given in self.steps.items() if name == step), StepOptions())
         given = {name: getattr(own, name) for name in own.model_fields_set}
         return self.defaults.model_copy(update=given)

@@ -4,12 +4,11 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import pydantic
 import yaml
 
 from image_pipeline.components.augment.options import UserStep
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.options import Options
+from image_pipeline.components.options import Options, is_group
 from image_pipeline.config import PipelineConfig, load_config
 from image_pipeline.yaml_text import parse_yaml
 
@@ -90,9 +89,8 @@ def _flatten(
     """
     for key, value in values.items():
         inner = kind.model_fields[key].annotation if key in kind.model_fields else None
-        is_group = isinstance(inner, type) and issubclass(inner, pydantic.BaseModel)
-        if is_group and isinstance(value, Mapping):
-            for rest, each in _flatten(inner, compiled[key], value):  # type: ignore[arg-type]
+        if is_group(inner) and isinstance(value, Mapping):
+            for rest, each in _flatten(inner, compiled[key], value):
                 yield f"{key}.{rest}", each
         else:
             yield str(key), value

@@ -33,6 +33,6 @@ def check_remote_beam(spec: Mapping[str, Any], pipeline_root: str) -> None:
             raise UserError(
                 f"{step} must run Beam in its own pod, got {runners[-1]}: workers elsewhere do not "
                 f"see the pod's folders, which its outputs below {scheme}:// are uploaded from; "
-                f"give the runner to ingest alone (kubeflow.{_INGEST}.beam_args), or use a root at "
-                "gs://."
+                f"give the runner to ingest alone (kubeflow.steps.{_INGEST}.beam_args), or use a "
+                "root at gs://."
             )

@@ -13,6 +13,7 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.config import load_config
+from image_pipeline.kubeflow.options import STEPS as STEPS_WITH_OPTIONS
 from tests.kubeflow_compile.conftest import SCRIPT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.wide]
@@ -140,7 +141,7 @@ def test_a_root_that_the_engine_does_not_know_is_refused(script, tmp_path, root,
 
 def test_beams_work_goes_elsewhere_only_where_its_workers_can_write(compiled):
     flink = ["--runner=FlinkRunner", "--flink_master=flink:8081"]
-    ingest = f"kubeflow.ImageExampleGen.beam_args={json.dumps(flink)}"
+    ingest = f"kubeflow.steps.ImageExampleGen.beam_args={json.dumps(flink)}"
     _, job = compiled(ingest, pipeline_root="s3://b/root")
     executors = job["pipelineSpec"]["deploymentSpec"]["executors"]
     assert executors["ImageExampleGen_executor"]["container"]["args"][-2:] == flink
@@ -181,7 +182,7 @@ def test_a_run_needs_no_parameter_and_may_change_these(spec):
 
 
 def test_where_ingests_output_is_reused_each_run_must_say_which_images_it_means(compiled):
-    _, job = compiled("kubeflow.ImageExampleGen.caching=true")
+    _, job = compiled("kubeflow.steps.ImageExampleGen.caching=true")
     root = job["pipelineSpec"]["root"]
     # No default, so the engine refuses a run without it instead of reusing an old ingest.
     assert root["inputDefinitions"]["parameters"]["images-fingerprint"] == {
@@ -294,7 +295,9 @@ def test_a_persons_mistake_is_one_message(tmp_path, flag, message):
 
 STEPS = """kubeflow={
   defaults: {cpu: 2, memory: 8Gi, retries: {most: 2}, disk: {size: 50Gi, mount_path: /s3}},
-  Trainer: {accelerator: {type: nvidia.com/gpu}, memory: 32Gi, node_selector: {pool: gpu}},
+  steps: {
+    Trainer: {accelerator: {type: nvidia.com/gpu}, memory: 32Gi, node_selector: {pool: gpu}},
+  },
 }"""
 
 
@@ -314,6 +317,10 @@ def test_the_steps_options_are_in_the_yaml_that_kfp_loads(compiled):
     pods = platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
     assert pods.keys() == {f"{step}_executor" for step in EXPECTED_STEPS}
     assert pods["Trainer_executor"]["nodeSelector"] == {"labels": {"pool": "gpu"}}
+
+
+def test_each_step_has_options():
+    assert {*STEPS_WITH_OPTIONS} == {*EXPECTED_STEPS, "ImagePredictor"}
 
 
 def test_vertex_refuses_what_it_has_nothing_like_before_anything_is_written(compiled):

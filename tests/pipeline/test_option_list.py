@@ -10,7 +10,7 @@ from image_pipeline.components.augment.steps import STEPS
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.options import Options
 from image_pipeline.config import PipelineConfig, load_config
-from image_pipeline.option_list import find_options, first_sentence, list_options
+from image_pipeline.option_list import find_options, first_sentence, list_options, list_settable
 from image_pipeline.show.options import write_page
 
 pytestmark = pytest.mark.unit
@@ -92,7 +92,7 @@ def test_an_option_has_its_default_its_kind_with_unit_and_its_meaning():
     assert option.meaning.startswith("Target size of a shard, in bytes")
     assert ALL["feeding.layout"].values == ("NHWC", "NCHW")
     assert ALL["ingest.near_duplicates"].kind == "whole number, at least 0, at most 8, or null"
-    assert ALL["kubeflow.Trainer.retries.most"].default == ""
+    assert ALL["kubeflow.steps.<name>.retries.most"].default == ""
 
 
 @pytest.mark.parametrize(
@@ -124,11 +124,18 @@ def test_the_first_sentence_ends_at_a_full_stop_that_ends_a_sentence():
 
 
 def test_groups_with_the_same_options_are_described_once():
-    groups = {group.key: group for group in list_options()}
-    steps = [key for key in groups if key.startswith("kubeflow.") and key.count(".") == 1]
-    likes = {groups[key].like for key in steps[1:]}
-    assert len(steps) > 5 and likes == {steps[0]}
-    assert f"**`{steps[1]}." not in write_page(list_options())
+    likes = {group.key: group.like for group in list_options() if group.like}
+    inner = ("", ".accelerator", ".retries", ".tolerations[]", ".disk")
+    assert likes == {f"kubeflow.steps.<name>{each}": f"kubeflow.defaults{each}" for each in inner}
+    assert "**`kubeflow.steps.<name>." not in write_page(list_options())
+
+
+def test_a_step_is_named_to_find_its_options_and_to_set_them():
+    (found,) = find_options("kubeflow.steps.Trainer.cpu")
+    assert [option.key for option in found.options] == ["kubeflow.steps.<name>.cpu"]
+    settable = [option.key for option in list_settable()]
+    assert "kubeflow.steps.Pusher.disk.size" in settable and "kubeflow.steps" in settable
+    assert [key for key in settable if {*key} & {*"<["} or ".augment." in key] == []
 
 
 def test_the_page_of_the_docs_is_what_make_options_writes():

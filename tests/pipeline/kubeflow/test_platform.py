@@ -20,7 +20,7 @@ def test_nothing_said_of_pods_is_no_platform():
 
 
 def test_each_executor_with_a_container_has_its_pod():
-    options = {"defaults": {"timeout_s": 60}, "Trainer": {"timeout_s": 3600}}
+    options = {"defaults": {"timeout_s": 60}, "steps": {"Trainer": {"timeout_s": 3600}}}
     spec = platform_spec(SPEC, KubeflowOptions.model_validate(options))
     executors = spec["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
     assert executors == {

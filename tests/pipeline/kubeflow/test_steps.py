@@ -31,10 +31,11 @@ SPEC = {
 }
 
 
-def put(**options):
+def put(defaults=None, **steps):
     """The spec with options; it is read as the engine's message, too."""
     spec = copy.deepcopy(SPEC)
-    put_step_options(spec, KubeflowOptions.model_validate(options), BEAM_ARGS)
+    options = KubeflowOptions.model_validate({"defaults": defaults or {}, "steps": steps})
+    put_step_options(spec, options, BEAM_ARGS)
     json_format.ParseDict(spec["root"], pipeline_spec_pb2.ComponentSpec())
     json_format.ParseDict(
         {key: value for key, value in spec["deploymentSpec"].items() if key != "executors"}
@@ -145,7 +146,8 @@ def test_a_step_on_dataflow_has_the_configurations_options_and_they_are_checked(
     flags = ["--runner=dataflow", "--temp_location=gs://bucket/tmp", "--region=r"]
     given = {"ImageTransform": {"beam_args": [*flags, "--sdk_container_image=i"]}}
     spec = copy.deepcopy(SPEC)
-    options, dataflow = KubeflowOptions.model_validate(given), DataflowOptions(project="our-own")
+    options = KubeflowOptions.model_validate({"steps": given})
+    dataflow = DataflowOptions(project="our-own")
     put_step_options(spec, options, BEAM_ARGS, dataflow)
     args = container(spec, "ImageTransform")["args"]
     assert "--project=our-own" in args and "--machine_type=n2-standard-4" in args
@@ -172,7 +174,7 @@ def test_flags_that_lose_records_are_refused_for_a_step_too():
     ],
 )
 def test_what_vertex_has_nothing_like_is_an_error(name, value):
-    options = KubeflowOptions.model_validate({"Trainer": {name: value}})
+    options = KubeflowOptions.model_validate({"steps": {"Trainer": {name: value}}})
     with pytest.raises(UserError, match=f"kubeflow sets {name} for Trainer, which Vertex AI"):
         check_engine(SPEC, options, is_vertex=True)
     check_engine(SPEC, options, is_vertex=False)
@@ -180,7 +182,7 @@ def test_what_vertex_has_nothing_like_is_an_error(name, value):
 
 def test_each_engine_has_its_names_of_accelerators():
     kubernetes, vertex = (
-        KubeflowOptions.model_validate({"Trainer": {"accelerator": {"type": kind}}})
+        KubeflowOptions.model_validate({"steps": {"Trainer": {"accelerator": {"type": kind}}}})
         for kind in ("nvidia.com/gpu", "NVIDIA_TESLA_T4")
     )
     check_engine(SPEC, kubernetes, is_vertex=False)

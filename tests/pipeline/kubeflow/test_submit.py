@@ -165,7 +165,7 @@ def test_parameters_are_checked_before_anything_is_started():
 
 
 def test_where_ingests_output_is_reused_a_run_must_say_which_images_it_means():
-    config = load_config(None, ["kubeflow.ImageExampleGen.caching=true"])
+    config = load_config(None, ["kubeflow.steps.ImageExampleGen.caching=true"])
     with pytest.raises(UserError, match="give --parameter images-fingerprint=TEXT"):
         read_parameters((), config)
     given = read_parameters(("images-fingerprint=monday",), config)
