@@ -19,8 +19,7 @@ from image_pipeline.components.options import Options, explain_invalid, read_opt
 from image_pipeline.components.tasks.options import EvaluationOptions, check_training, refuse_pixels
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.views.options import ViewOptions
-from image_pipeline.kubeflow.options import KubeflowOptions
-from image_pipeline.run.dataflow_options import DataflowOptions
+from image_pipeline.engine_options import DataflowOptions, KubeflowOptions
 from image_pipeline.yaml_text import MOST_CHARACTERS, parse_yaml
 
 

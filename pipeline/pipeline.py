@@ -3,31 +3,35 @@
 import os
 from collections.abc import Sequence
 
-from ml_metadata.proto import metadata_store_pb2
 from tfx.components import ExampleValidator, SchemaGen, Trainer
-from tfx.dsl.components.base.base_component import BaseComponent
+from tfx.dsl.components.base.base_node import BaseNode
+from tfx.dsl.components.common.resolver import Resolver
+from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import (
+    LatestBlessedModelStrategy,
+)
 from tfx.orchestration import metadata
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.orchestration.pipeline import Pipeline
 from tfx.proto import pusher_pb2, trainer_pb2
+from tfx.types import standard_artifacts
 from tfx.types.channel import Channel
 
 # isort: split
 # After TFX, which provides a stand-in for a module that this needs and tfx-bsl 1.21 lacks.
 import tensorflow_data_validation as tfdv
 
-from image_pipeline.choose_steps import complete_steps
 from image_pipeline.components import files
 from image_pipeline.components.augment.apply import check_user_steps
 from image_pipeline.components.augment.options import UserStep
 from image_pipeline.components.beam.tfx_components import StatisticsGen
 from image_pipeline.components.code_version import code_version
 from image_pipeline.components.dataset import record
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.evaluation.component import Evaluator
 from image_pipeline.components.evaluation.findings import check_slices
 from image_pipeline.components.function_version import source_version
 from image_pipeline.components.inference.component import ImagePredictor
-from image_pipeline.components.ingest.component import ImageExampleGen
+from image_pipeline.components.ingest.component import ImageExampleGen, LatestSpans
 from image_pipeline.components.models.names import IMAGENET, is_dotted, is_saved
 from image_pipeline.components.sources.span_pattern import LATEST
 from image_pipeline.components.tasks.choose_task import choose_task, name_task
@@ -35,11 +39,13 @@ from image_pipeline.components.training.pusher import Pusher
 from image_pipeline.components.transform.component import ImageTransform
 from image_pipeline.config import PipelineConfig, check_labels_fit, check_pixels_fit, check_splits
 from image_pipeline.content_version import content_version
-from image_pipeline.run.resolvers import find_baseline, find_start, join_spans
+from image_pipeline.init.choose_steps import complete_steps
+from image_pipeline.tfx_metadata import SPAN_RESOLVER
 
 _USED_IN_TRAINING = (
     *("augment", "feeding", "models", "order", "served", "tasks", "training", "transform"),
 )
+_BASELINE_RESOLVER, _START_RESOLVER = "BaselineResolver", "StartResolver"
 
 
 def create_pipeline(
@@ -86,38 +92,77 @@ def create_pipeline(
         images_dir,
         config.ingest,
         fingerprint,
-        _span_parameter(span),
+        LATEST if span is None else str(span) if isinstance(span, int) else span,
         **_choose_roots(pipeline_root, metadata_path),
     )
     # The data to analyse, train and evaluate on: that data set, or those of several spans.
-    examples, span_resolvers = join_spans(example_gen, config.spans, span)
+    examples, span_resolvers = _join_spans(example_gen, config, span)
     # Statistics of the columns that describe images, a schema, and a check of all splits.
-    checks = _check_columns(example_gen.outputs["examples"], further)
-    # What must be known of the whole train split becomes a graph over batches of pixels.
-    cache_dir = _choose_cache_dir(config, pipeline_root)
+    statistics_gen = StatisticsGen(
+        examples=example_gen.outputs["examples"], stats_options=statistics_options(further)
+    )
+    statistics = statistics_gen.outputs["statistics"]
+    schema_gen = SchemaGen(statistics=statistics, infer_feature_shape=True)
+    example_validator = ExampleValidator(statistics=statistics, schema=schema_gen.outputs["schema"])
+    # What must be known of the whole train split becomes a graph over batches of pixels. The
+    # analysis keeps its findings for each data set where a later run may need them.
+    cache_dir = None
+    if config.transform.keep_cache or config.spans.window != 1:
+        cache_dir = files.join(_find_store_root(pipeline_root), "analyzer_cache")
     image_transform = ImageTransform(examples, config.view, config.transform, cache_dir)
+    # If asked for: the model to train on from. It is looked for after what takes long, so that what
+    # other runs have finished by then is found.
+    start: Channel | None = None
+    start_resolvers: list[Resolver] = []
+    if config.training.warm_start != "none":
+        start, start_resolvers = _find_latest_blessed(_START_RESOLVER, image_transform)
     # Trains on shards read through `input_fn`, and exports a model that takes raw image bytes.
-    start, start_resolvers = find_start(image_transform, config.training)
-    trainer = _create_trainer(config, examples, image_transform.outputs["transform_graph"], start)
-    # Measures the exported model against a threshold and, if asked for, the latest that passed.
-    baseline, baseline_resolvers = find_baseline(trainer, config.evaluation)
+    trainer = Trainer(
+        run_fn="image_pipeline.components.training.trainer.run_fn",
+        examples=examples,
+        transform_graph=image_transform.outputs["transform_graph"],
+        base_model=start,
+        train_args=trainer_pb2.TrainArgs(splits=["train"]),
+        eval_args=trainer_pb2.EvalArgs(splits=["eval"]),
+        custom_config={
+            "view": config.view.model_dump(mode="json"),
+            "feeding": config.feeding.model_dump(mode="json"),
+            "training": config.training.model_dump(mode="json"),
+            "code_version": _version_of_training(config),
+        },
+    )
+    # Measures the exported model against a threshold and, if asked for, the latest that passed. A
+    # run from the Trainer on looks that up again, and one from the Evaluator on does not.
+    baseline: Channel | None = None
+    baseline_resolvers: list[Resolver] = []
+    if config.evaluation.min_improvement is not None:
+        baseline, baseline_resolvers = _find_latest_blessed(_BASELINE_RESOLVER, trainer)
     model = trainer.outputs["model"]
     evaluator = Evaluator(examples, model, config.evaluation, task, baseline)
+    blessing = evaluator.outputs["blessing"]
     # A model that passed is copied to where servers look for it.
-    pusher = _create_pusher(model, evaluator.outputs["blessing"], push_dir)
+    folder = pusher_pb2.PushDestination.Filesystem(base_directory=push_dir)
+    destination = pusher_pb2.PushDestination(filesystem=folder)
+    pusher = Pusher(model=model, model_blessing=blessing, push_destination=destination)
     # If asked for: what that model says of further images, which need no labels.
-    predictors = _create_predictors(config, model, evaluator.outputs["blessing"])
+    predictors = []
+    if config.inference.images is not None:
+        predictors = [ImagePredictor(model, blessing, config.inference, config.ingest)]
 
-    before_training = [example_gen, *span_resolvers, *checks, image_transform, *start_resolvers]
+    connection = None
+    if metadata_path is not None:
+        os.makedirs(os.path.dirname(metadata_path), exist_ok=True)
+        connection = metadata.sqlite_metadata_connection_config(metadata_path)
     return Pipeline(
         pipeline_name=config.name,
         pipeline_root=pipeline_root,
         components=[
-            *(*before_training, trainer, *baseline_resolvers, evaluator, pusher),
+            *(example_gen, *span_resolvers, statistics_gen, schema_gen, example_validator),
+            *(image_transform, *start_resolvers, trainer, *baseline_resolvers, evaluator, pusher),
             *predictors,
         ],
         enable_cache=True,
-        metadata_connection_config=_metadata_connection(metadata_path),
+        metadata_connection_config=connection,
         beam_pipeline_args=list(beam_args),
     )
 
@@ -141,56 +186,10 @@ def _find_store_root(pipeline_root: str) -> str:
     return pipeline_root if files.is_local(pipeline_root) else pipeline_root.partition("?")[0]
 
 
-def _span_parameter(
-    span: int | RuntimeParameter | None,
-) -> str | RuntimeParameter:
-    if span is None:
-        return LATEST
-    return str(span) if isinstance(span, int) else span
-
-
-def _check_columns(examples: Channel, further: Sequence[record.Column]) -> list[BaseComponent]:
-    """Infers a schema from statistics, then checks the examples of all splits against it."""
-    statistics_gen = StatisticsGen(examples=examples, stats_options=statistics_options(further))
-    statistics = statistics_gen.outputs["statistics"]
-    schema_gen = SchemaGen(statistics=statistics, infer_feature_shape=True)
-    example_validator = ExampleValidator(statistics=statistics, schema=schema_gen.outputs["schema"])
-    return [statistics_gen, schema_gen, example_validator]
-
-
 def statistics_options(further: Sequence[record.Column] = ()) -> tfdv.StatsOptions:
     """Statistics options: leave out the images' bytes, which would only clog top-k."""
     columns = (*record.METADATA_COLUMNS, *further)
     return tfdv.StatsOptions(feature_allowlist=[column.key for column in columns])
-
-
-def _choose_cache_dir(config: PipelineConfig, pipeline_root: str) -> str | None:
-    """Where the analysis caches its findings for each data set; None if no later run needs them."""
-    if config.transform.keep_cache or config.spans.window != 1:
-        return files.join(_find_store_root(pipeline_root), "analyzer_cache")
-    return None
-
-
-def _create_trainer(
-    config: PipelineConfig,
-    examples: Channel,
-    transform_graph: Channel,
-    start: Channel | None,
-) -> Trainer:
-    return Trainer(
-        run_fn="image_pipeline.components.training.trainer.run_fn",
-        examples=examples,
-        transform_graph=transform_graph,
-        base_model=start,
-        train_args=trainer_pb2.TrainArgs(splits=["train"]),
-        eval_args=trainer_pb2.EvalArgs(splits=["eval"]),
-        custom_config={
-            "view": config.view.model_dump(mode="json"),
-            "feeding": config.feeding.model_dump(mode="json"),
-            "training": config.training.model_dump(mode="json"),
-            "code_version": _version_of_training(config),
-        },
-    )
 
 
 def _version_of_training(config: PipelineConfig) -> str:
@@ -206,27 +205,43 @@ def _version_of_training(config: PipelineConfig) -> str:
     return "-".join([code_version(*_USED_IN_TRAINING), *map(source_version, functions), *contents])
 
 
-def _create_pusher(model: Channel, blessing: Channel, push_dir: str) -> Pusher:
-    return Pusher(
-        model=model,
-        model_blessing=blessing,
-        push_destination=pusher_pb2.PushDestination(
-            filesystem=pusher_pb2.PushDestination.Filesystem(base_directory=push_dir)
+def _join_spans(
+    example_gen: ImageExampleGen, config: PipelineConfig, span: int | RuntimeParameter | None
+) -> tuple[Channel, list[Resolver]]:
+    """The examples to train on, and the node that finds earlier ones, if they are wanted.
+
+    Raises:
+      UserError: if they are wanted, and the span is not known before the run.
+    """
+    window = config.spans.window
+    if window == 1:
+        return example_gen.outputs["examples"], []
+    if not isinstance(span, int):
+        raise UserError(
+            f"spans.window={window} needs TFX's metadata, in which this machine's runs "
+            "find earlier spans, and spans to choose from: give --images a pattern such as "
+            "day-{SPAN}, or leave spans.window at 1."
+        )
+    resolver = Resolver(
+        strategy_class=LatestSpans,
+        config={"newest": span, "count": 0 if window == "all" else window},
+        # From all runs; `outputs` would be only this run's.
+        examples=Channel(
+            type=standard_artifacts.Examples,
+            producer_component_id=example_gen.id,
+            output_key="examples",
         ),
-    )
+    ).with_id(SPAN_RESOLVER)
+    resolver.add_upstream_node(example_gen)
+    return resolver.outputs["examples"], [resolver]
 
 
-def _create_predictors(
-    config: PipelineConfig, model: Channel, blessing: Channel
-) -> list[ImagePredictor]:
-    """The step for `inference.images`; none if there are none."""
-    if config.inference.images is None:
-        return []
-    return [ImagePredictor(model, blessing, config.inference, config.ingest)]
-
-
-def _metadata_connection(path: str | None) -> metadata_store_pb2.ConnectionConfig | None:
-    if path is None:
-        return None
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    return metadata.sqlite_metadata_connection_config(path)
+def _find_latest_blessed(name: str, after: BaseNode) -> tuple[Channel, list[Resolver]]:
+    """The latest model that passed, and the node that finds it once another has run."""
+    resolver = Resolver(
+        strategy_class=LatestBlessedModelStrategy,
+        model=Channel(type=standard_artifacts.Model),
+        model_blessing=Channel(type=standard_artifacts.ModelBlessing),
+    ).with_id(name)
+    resolver.add_upstream_node(after)
+    return resolver.outputs["model"], [resolver]

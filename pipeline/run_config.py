@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from image_pipeline.choose_steps import complete_steps_for
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.extras import need
@@ -12,9 +11,10 @@ from image_pipeline.components.feeding.analysis import read_graph
 from image_pipeline.components.json_files import check_json
 from image_pipeline.components.json_text import parse_own
 from image_pipeline.config import PipelineConfig, load_config
+from image_pipeline.init.choose_steps import complete_steps_for
 from image_pipeline.named_folder import Source
-from image_pipeline.run.metadata_file import read_metadata
 from image_pipeline.run_folder import METADATA, RunFolder
+from image_pipeline.tfx_metadata import read_metadata
 
 _TRAINER = "tfx.components.trainer.component.Trainer"
 # The groups that the pipeline passes to the Trainer, and so to the metadata.

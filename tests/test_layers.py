@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import graphlib
 import pathlib
 
 import pytest
@@ -44,7 +45,7 @@ ALLOWED = {
         "components/evaluation/component.py",
         *("components/training/pusher.py", "pipeline/kubeflow/compile.py"),
         *("pipeline/kubeflow/step.py", "pipeline/pipeline.py"),
-        *("pipeline/run/resolvers.py", "pipeline/run/local.py"),
+        "pipeline/run/local.py",
     ),
     "tensorflow": (
         *("components/augment/", "components/feeding/", "components/served/"),
@@ -125,6 +126,34 @@ def test_a_root_module_imports_no_room_and_serves_two():
         }
 
     assert [path.name for path in roots if len(users(path)) < 2] == []
+
+
+def _modules():
+    """Each of our modules, by its name, with its path."""
+    for path in SOURCES:
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        inside = parts[parts[0] == "pipeline" :]
+        yield ".".join(("image_pipeline", *inside)).removesuffix(".__init__"), path
+
+
+def _room(module):
+    """The folder of a module; of one in a root, the module itself."""
+    parts = module.split(".")
+    most = 3 if parts[1:2] == ["components"] else 2
+    return ".".join(parts[:most])
+
+
+@pytest.mark.parametrize("part_of", [str, _room], ids=["modules", "rooms"])
+def test_no_circle_of_imports_also_not_of_those_within_functions(part_of):
+    modules = dict(_modules())
+    graph = {}
+    for name, path in modules.items():
+        for imported in _imports(path):
+            module = imported if imported in modules else imported.rpartition(".")[0]
+            pair = part_of(name), part_of(module)
+            if module in modules and pair[0] != pair[1]:
+                graph.setdefault(pair[0], set()).add(pair[1])
+    assert len([*graphlib.TopologicalSorter(graph).static_order()]) > (len(ROOMS) + 20)
 
 
 def test_the_lists_name_what_exists():

@@ -18,29 +18,26 @@ from image_pipeline.components.augment.options import CutMix, Mixup
 from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.dataset.record import (
     BOX_COLUMNS,
-    BOX_CROWD,
-    BOX_LABEL,
     BOX_TEXT,
-    BOX_XMAX,
-    BOX_XMIN,
-    BOX_YMAX,
-    BOX_YMIN,
 )
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.images.prepare import PreparedImage
-from image_pipeline.components.labels.kind import WEIGHTED, Fitted, LabelKind, Tensors
+from image_pipeline.components.labels.kind import (
+    BOX_LABELS,
+    COLUMNS,
+    PLACES,
+    VISIBLE,
+    WEIGHTED,
+    Fitted,
+    LabelKind,
+    Tensors,
+)
 from image_pipeline.components.options import Options
 from image_pipeline.components.views.options import ViewOptions
 
 BAD_BOX = "bad_box"
 CLIPPED = "clipped_boxes"
 """The note of an image of which boxes were cut at its edge, with a colon and their number."""
-
-COLUMNS = (*(BOX_YMIN, BOX_XMIN, BOX_YMAX, BOX_XMAX), BOX_LABEL, BOX_CROWD)
-"""The columns of records that boxes are made of."""
-
-PLACES, BOX_LABELS, VISIBLE = "boxes", "box_labels", "box_visible"
-"""Keys of a batch: float32 [batch, boxes, 4], int32 [batch, boxes] and float32 [batch, boxes]."""
 
 Format = (
     Literal["xywh", "xyxy", "yxyx", "center_xywh"]

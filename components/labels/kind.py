@@ -10,13 +10,28 @@ import pyarrow as pa
 from image_pipeline.components import contract
 from image_pipeline.components.augment.options import CutMix, Mixup
 from image_pipeline.components.dataset.manifest import Manifest
-from image_pipeline.components.dataset.record import Column
+from image_pipeline.components.dataset.record import (
+    BOX_CROWD,
+    BOX_LABEL,
+    BOX_XMAX,
+    BOX_XMIN,
+    BOX_YMAX,
+    BOX_YMIN,
+    Column,
+)
 from image_pipeline.components.images.prepare import PreparedImage
 from image_pipeline.components.options import Options
 from image_pipeline.components.views.options import ViewOptions
 
 Tensors = Mapping[str, Any]
 """Of a batch, by their keys. (Ingest imports this without TensorFlow.)"""
+
+COLUMNS = (*(BOX_YMIN, BOX_XMIN, BOX_YMAX, BOX_XMAX), BOX_LABEL, BOX_CROWD)
+"""The columns of records that a batch's boxes are made of."""
+
+PLACES, BOX_LABELS, VISIBLE = "boxes", "box_labels", "box_visible"
+"""Keys of boxes in a batch: float32 [batch, boxes, 4], int32 [batch, boxes], float32 [batch,
+boxes]."""
 
 WEIGHTED = (
     "images by their class, but {}; leave it at none, or weigh classes in the loss of a "

@@ -167,10 +167,10 @@ def _cross_validate(
 def _run_and_tell(plan: "RunPlan", survey: "Listing", as_json: bool, quiet: bool) -> None:
     """Runs, shows the results, and exits with a code if the model was not pushed."""
     from image_pipeline.components.locks import hold_lock
-    from image_pipeline.run.metadata_file import check_metadata
     from image_pipeline.run_folder import RunFolder
     from image_pipeline.show.ingest_summary import describe_inferred, describe_survey
     from image_pipeline.show.terminal import print_rows
+    from image_pipeline.tfx_metadata import check_metadata
 
     folder = RunFolder(plan.output_dir)
     # Two runs at once would write the same metadata.db, and could push to the same folder.

@@ -38,9 +38,9 @@ def train(
     With training.strategy=multi_worker, start it on each machine that TF_CONFIG names, with the
     same arguments.
     """
-    from image_pipeline.choose_steps import complete_steps_for
     from image_pipeline.components.dataset.manifest import read_whole_manifest
     from image_pipeline.config import load_config
+    from image_pipeline.init.choose_steps import complete_steps_for
     from image_pipeline.named_folder import find_graph, refuse_run
 
     config = load_config(config_path, overrides)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from ml_metadata.metadata_store import metadata_store
 from ml_metadata.proto import metadata_store_pb2
 
-from image_pipeline.run.metadata_file import read_metadata
+from image_pipeline.tfx_metadata import read_metadata
 
 State = Literal["made", "reused", "failed", "unfinished"]
 

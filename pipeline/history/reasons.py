@@ -13,6 +13,7 @@ from image_pipeline.components.dataset.lists import Quarantined, read_list
 from image_pipeline.components.dataset.manifest import has_manifest
 from image_pipeline.components.sources.span_pattern import name_span
 from image_pipeline.history.past_runs import PastRun, Step, read_runs
+from image_pipeline.tfx_metadata import SPAN_RESOLVER
 
 FIRST = "it is the first time"
 _CODE = "code_version"
@@ -27,7 +28,7 @@ _GROUPS = {
     ("ImagePredictor", "options"): "inference.",
 }
 # Of steps that every run makes anew.
-_ALWAYS = {"SpanResolver": "each run looks for the latest spans"}
+_ALWAYS = {SPAN_RESOLVER: "each run looks for the latest spans"}
 _MOST_CHARACTERS, _MOST_REASONS = 40, 3
 
 

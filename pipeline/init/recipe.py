@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from image_pipeline.choose_steps import SMALL_PX, choose_steps
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.extras import find_missing
 from image_pipeline.components.models.names import (
@@ -21,6 +20,7 @@ from image_pipeline.components.models.names import (
     WANTED_PIXELS,
     find_weights,
 )
+from image_pipeline.init.choose_steps import SMALL_PX, choose_steps
 from image_pipeline.init.layout import Layout, choose_shares
 from image_pipeline.init.sizes import Sizes
 from image_pipeline.show.words import format_seconds

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from image_pipeline.choose_steps import SMALL_PX
 from image_pipeline.components.meaning.mask_levels import describe_levels, guess_classes
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
+from image_pipeline.init.choose_steps import SMALL_PX
 from image_pipeline.init.layout import Layout, choose_shares, has_few
 from image_pipeline.init.recipe import Recipe, say_time
 from image_pipeline.init.sizes import Sizes

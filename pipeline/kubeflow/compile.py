@@ -13,7 +13,6 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from image_pipeline.choose_steps import complete_steps
 from image_pipeline.components import files
 from image_pipeline.components.beam.args import complete_beam_args
 from image_pipeline.components.errors import UserError
@@ -21,6 +20,7 @@ from image_pipeline.components.meaning.complete_options import complete_options
 from image_pipeline.components.meaning.listing import list_images
 from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.sources.span_pattern import LATEST
+from image_pipeline.init.choose_steps import complete_steps
 from image_pipeline.kubeflow import parameters
 from image_pipeline.kubeflow.platform import platform_spec
 from image_pipeline.kubeflow.remote_beam import check_remote_beam

@@ -4,7 +4,7 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-from image_pipeline.kubeflow.options import KubeflowOptions, StepOptions
+from image_pipeline.engine_options import KubeflowOptions, StepOptions
 
 _DISK = "image-pipeline-disk"
 

@@ -10,8 +10,13 @@ from kubernetes.utils.quantity import parse_quantity
 
 from image_pipeline.components.beam.args import complete_beam_args
 from image_pipeline.components.errors import UserError
-from image_pipeline.kubeflow.options import Accelerator, KubeflowOptions, Retries, StepOptions
-from image_pipeline.run.dataflow_options import DataflowOptions
+from image_pipeline.engine_options import (
+    Accelerator,
+    DataflowOptions,
+    KubeflowOptions,
+    Retries,
+    StepOptions,
+)
 from image_pipeline.run.engine import DATAFLOW
 
 KUBEFLOW_ONLY = (

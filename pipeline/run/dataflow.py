@@ -15,7 +15,7 @@ from image_pipeline.components import files
 from image_pipeline.components.beam.flags import find_given, parse_flags
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import find_line
-from image_pipeline.run.dataflow_options import DataflowOptions
+from image_pipeline.engine_options import DataflowOptions
 
 # Any of these installs this project on the workers.
 _CODE = ("sdk_container_image", "setup_file", "extra_packages")

@@ -11,7 +11,7 @@ from typing import Any
 from image_pipeline.components import files
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS, complete_beam_args
 from image_pipeline.components.errors import UserError
-from image_pipeline.run.dataflow_options import DataflowOptions
+from image_pipeline.engine_options import DataflowOptions
 
 CONNECT_TIMEOUT_S = 5
 DATAFLOW = "--runner=DataflowRunner"

@@ -16,11 +16,12 @@ from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.record import further_columns
 from image_pipeline.components.errors import find_user_error
 from image_pipeline.components.transform.run import load_preprocessing_fn
+from image_pipeline.history.reasons import explain_execution
 from image_pipeline.pipeline import create_pipeline
-from image_pipeline.run.component_runs import ComponentRun, read_execution, read_taken
 from image_pipeline.run.part import Part, check_any_ran, check_part, explain_part
 from image_pipeline.run.run_plan import RunPlan
 from image_pipeline.run.used_memory import watch_memory
+from image_pipeline.tfx_metadata import ComponentRun, read_execution, read_taken
 
 _INGEST, _TRANSFORM = "ImageExampleGen", "ImageTransform"
 
@@ -147,9 +148,9 @@ def _observe_components(
         with watch_memory() as memory:
             info = launch(self)
         seconds = time.monotonic() - started
-        on_finish(
-            read_execution(metadata_path, info.execution_id, name, seconds, memory.peak_rss_mb)
-        )
+        executed = metadata_path, info.execution_id
+        run = read_execution(*executed, name, seconds, memory.peak_rss_mb)
+        on_finish(dataclasses.replace(run, why=explain_execution(*executed)))
         return info
 
     launcher.Launcher.launch = observed

@@ -3,12 +3,12 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from image_pipeline.choose_steps import complete_steps
 from image_pipeline.components import files
 from image_pipeline.components.inference.named_images import check_listed
 from image_pipeline.components.inference.options import options_for_others
 from image_pipeline.components.meaning.listing import Listing, list_images
 from image_pipeline.config import PipelineConfig, check_labels_fit, check_pixels_fit, check_splits
+from image_pipeline.init.choose_steps import complete_steps
 from image_pipeline.run.engine import choose_engine, make_paths_absolute
 from image_pipeline.run.part import Part
 from image_pipeline.run.preflight import check_classes, check_output

@@ -16,9 +16,9 @@ from image_pipeline.history.reasons import (
     join_reasons,
     list_changes,
 )
-from image_pipeline.run.metadata_file import check_metadata
 from image_pipeline.run_folder import METADATA, RunFolder
 from image_pipeline.show.words import format_measured, format_seconds
+from image_pipeline.tfx_metadata import check_metadata
 
 _FROM = ("Trainer", "ImageTransform", "ImageExampleGen")
 _LEFT_OUT = "Resolver"  # They choose, and make nothing.

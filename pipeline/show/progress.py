@@ -14,7 +14,7 @@ from image_pipeline.interrupts import was_interrupted
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from image_pipeline.run.component_runs import ComponentRun
+    from image_pipeline.tfx_metadata import ComponentRun
 
 _LINE_EVERY_S = 5.0  # a line of text, where no bar can be drawn
 _DRAW_EVERY_S = 0.2

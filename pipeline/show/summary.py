@@ -17,8 +17,6 @@ from image_pipeline.components.training.history import (
     PROFILE_FILE,
     read_history,
 )
-from image_pipeline.run.component_runs import ComponentRun
-from image_pipeline.run.resolvers import SPAN_RESOLVER
 from image_pipeline.run_folder import MODEL_RUN
 from image_pipeline.show.evaluation import evaluation_rows, say_next, say_refusal
 from image_pipeline.show.ingest_summary import ingest_rows, summarize_data_set
@@ -31,6 +29,7 @@ from image_pipeline.show.words import (
     format_numbers,
     format_unknown_classes,
 )
+from image_pipeline.tfx_metadata import SPAN_RESOLVER, ComponentRun
 
 # The places shown: each one's component and output.
 _PATHS = {

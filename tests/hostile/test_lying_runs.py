@@ -20,9 +20,9 @@ from image_pipeline.components.training.history import HISTORY_FILE, read_histor
 from image_pipeline.history.past_runs import PastRun, Step
 from image_pipeline.named_folder import find_whole_run
 from image_pipeline.report.training import read_anomalies
-from image_pipeline.run.metadata_file import check_metadata
 from image_pipeline.run_folder import RunFolder
 from image_pipeline.show.history import describe_runs, history_lines
+from image_pipeline.tfx_metadata import check_metadata
 
 pytestmark = pytest.mark.unit
 

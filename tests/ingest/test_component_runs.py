@@ -12,7 +12,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import run
 from image_pipeline.components.ingest.component import ImageExampleGen, ImageExampleGenExecutor
 from image_pipeline.components.meaning.options import IngestOptions
-from image_pipeline.run.component_runs import open_metadata
+from image_pipeline.tfx_metadata import open_metadata
 from tests.drawings import draw, encode_png, write_folder
 from tests.ingest_runs import read_files
 

@@ -13,7 +13,7 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.config import load_config
-from image_pipeline.kubeflow.options import STEPS as STEPS_WITH_OPTIONS
+from image_pipeline.engine_options import STEPS as STEPS_WITH_OPTIONS
 from tests.kubeflow_compile.conftest import SCRIPT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.wide]

@@ -9,7 +9,7 @@ from image_pipeline import pipeline
 from image_pipeline.components.errors import UserError
 from image_pipeline.config import load_config
 from image_pipeline.pipeline import create_pipeline
-from image_pipeline.run import local, resolvers
+from image_pipeline.run import local
 
 pytestmark = pytest.mark.unit
 
@@ -38,7 +38,7 @@ def test_what_is_taken_from_tfx_is_what_its_public_interface_gives():
 
     public = (v1.components, v1.dsl, v1.dsl.experimental, v1.orchestration)
     given = {name: getattr(module, name) for module in public for name in dir(module)}
-    modules = (local, pipeline, resolvers)
+    modules = (local, pipeline)
     taken = {
         name: value
         for module in modules

@@ -14,7 +14,7 @@ from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.json_text import seal
 from image_pipeline.components.views.options import ViewOptions
-from image_pipeline.run.component_runs import open_metadata
+from image_pipeline.tfx_metadata import open_metadata
 from tests.drawings import encode_png
 
 pytestmark = [pytest.mark.e2e, pytest.mark.wide]

@@ -5,9 +5,8 @@ from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.kubeflow.options import KubeflowOptions
+from image_pipeline.engine_options import DataflowOptions, KubeflowOptions
 from image_pipeline.kubeflow.steps import check_engine, put_step_options
-from image_pipeline.run.dataflow_options import DataflowOptions
 
 pytestmark = pytest.mark.unit
 

@@ -11,6 +11,7 @@ from google.auth.exceptions import DefaultCredentialsError
 
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.errors import UserError
+from image_pipeline.engine_options import DataflowOptions
 from image_pipeline.run import dataflow
 from image_pipeline.run.dataflow import (
     add_dataflow_options,
@@ -19,7 +20,6 @@ from image_pipeline.run.dataflow import (
     check_places,
     check_remote,
 )
-from image_pipeline.run.dataflow_options import DataflowOptions
 from image_pipeline.run.engine import check_engine, choose_engine
 from image_pipeline.run.ingest import make_beam_pipeline
 

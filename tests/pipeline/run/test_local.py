@@ -10,8 +10,8 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.progress import Progress
 from image_pipeline.config import PipelineConfig
 from image_pipeline.run import local
-from image_pipeline.run.component_runs import ComponentRun
 from image_pipeline.run.run_plan import RunPlan, plan_run
+from image_pipeline.tfx_metadata import ComponentRun
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.unit

@@ -5,7 +5,6 @@ import dataclasses
 import pytest
 from click.testing import CliRunner
 
-from image_pipeline.choose_steps import choose_steps, complete_steps
 from image_pipeline.cli import cli
 from image_pipeline.commands import run
 from image_pipeline.components import files
@@ -13,6 +12,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.meaning.listing import take
 from image_pipeline.config import load_config
+from image_pipeline.init.choose_steps import choose_steps, complete_steps
 from image_pipeline.run.engine import choose_engine
 from image_pipeline.run.part import Part
 from image_pipeline.run.run_plan import RunPlan, plan_run

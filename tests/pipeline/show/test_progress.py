@@ -7,8 +7,8 @@ from rich.console import Console
 
 from image_pipeline.components import progress
 from image_pipeline.components.progress import Progress
-from image_pipeline.run.component_runs import ComponentRun
 from image_pipeline.show.progress import ComponentProgress, Speed, describe_progress
+from image_pipeline.tfx_metadata import ComponentRun
 
 pytestmark = pytest.mark.unit
 

@@ -3,7 +3,7 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.config import load_config
-from image_pipeline.kubeflow.options import KubeflowOptions, Toleration
+from image_pipeline.engine_options import KubeflowOptions, Toleration
 
 pytestmark = pytest.mark.unit
 

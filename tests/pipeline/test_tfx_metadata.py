@@ -3,8 +3,7 @@ import shutil
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.run.component_runs import open_metadata
-from image_pipeline.run.metadata_file import check_metadata
+from image_pipeline.tfx_metadata import check_metadata, open_metadata
 
 pytestmark = pytest.mark.unit
 

@@ -1,14 +1,22 @@
-"""Checks TFX's metadata before a run: a file that exists must be intact."""
+"""TFX's metadata: checked before a run, since a file that exists must be intact; read after it."""
 
 import contextlib
+import dataclasses
 import os
 import sqlite3
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError, explain_shortage
 from image_pipeline.components.messages import describe_error
+
+if TYPE_CHECKING:
+    from ml_metadata.metadata_store import metadata_store
+    from ml_metadata.proto import metadata_store_pb2
+
+SPAN_RESOLVER = "SpanResolver"
+"""The node that finds earlier spans: its outputs are theirs, and none of its own."""
 
 T = TypeVar("T")
 # What SQLite may store in columns of ml-metadata's types.
@@ -50,21 +58,27 @@ def check_metadata(metadata_path: str, artifacts_dir: str) -> None:
         raise _damaged(metadata_path, finding)
 
 
+def open_metadata(metadata_path: str, *, only_read: bool = False) -> "metadata_store.MetadataStore":
+    """Opens the SQLite file of TFX's metadata."""
+    from ml_metadata.metadata_store import metadata_store
+    from ml_metadata.proto import metadata_store_pb2
+
+    connection = metadata_store_pb2.ConnectionConfig()
+    connection.sqlite.filename_uri = metadata_path
+    if only_read:
+        connection.sqlite.connection_mode = metadata_store_pb2.SqliteMetadataSourceConfig.READONLY
+    return metadata_store.MetadataStore(connection)
+
+
 def read_metadata(metadata_path: str, read: Callable[[Any], T]) -> T:
     """Calls a function with a file's `MetadataStore`, which may only be read.
 
     Raises:
       UserError: if the file is damaged.
     """
-    from ml_metadata.metadata_store import metadata_store
-    from ml_metadata.proto import metadata_store_pb2
-
     check_metadata(metadata_path, "")
-    connection = metadata_store_pb2.ConnectionConfig()
-    connection.sqlite.filename_uri = metadata_path
-    connection.sqlite.connection_mode = metadata_store_pb2.SqliteMetadataSourceConfig.READONLY
     try:
-        return read(metadata_store.MetadataStore(connection))
+        return read(open_metadata(metadata_path, only_read=True))
     except UserError:
         raise
     except Exception as error:  # Of a damaged file, ml-metadata raises many kinds.
@@ -126,3 +140,84 @@ def _has_results(artifacts_dir: str) -> bool:
 
 def _open(path: str) -> contextlib.closing[sqlite3.Connection]:
     return contextlib.closing(sqlite3.connect(path))
+
+
+@dataclasses.dataclass(frozen=True)
+class ComponentRun:
+    """What one component did.
+
+    Attributes:
+      name: the component's name.
+      seconds: wall time.
+      peak_rss_mb: largest resident memory of the process while it ran.
+      reused: whether TFX took the outputs of an earlier run.
+      outputs: each output's name and URI; the last URI, where there are several.
+      spans: the spans of its outputs, in order.
+      pushed_dir: where it pushed a model; "" if it did not.
+      why: why it was made anew, or when what is reused was made.
+    """
+
+    name: str
+    seconds: float
+    peak_rss_mb: float
+    reused: bool
+    outputs: dict[str, str]
+    spans: tuple[int, ...] = ()
+    pushed_dir: str = ""
+    why: str = ""
+
+
+def read_execution(
+    metadata_path: str, execution_id: int, name: str, seconds: float, peak_rss_mb: float
+) -> ComponentRun:
+    """The outputs of a component's execution, and whether they came from the cache."""
+    store = open_metadata(metadata_path)
+    (execution,) = store.get_executions_by_id([execution_id])
+    return _describe(store, execution, name, seconds, peak_rss_mb)
+
+
+def read_taken(metadata_path: str, ran: Collection[str]) -> list[ComponentRun]:
+    """The components whose outputs the latest run took from the run before it.
+
+    Args:
+      metadata_path: file of TFX's metadata.
+      ran: the components that did run.
+    """
+    store = open_metadata(metadata_path)
+    latest = max(
+        store.get_contexts_by_type("pipeline_run"), key=lambda run: run.create_time_since_epoch
+    )
+    taken = []
+    for execution in sorted(store.get_executions_by_context(latest.id), key=lambda each: each.id):
+        contexts = store.get_contexts_by_execution(execution.id)
+        (node,) = (context.name for context in contexts if context.type == "node")
+        if (name := node.rpartition(".")[2]) not in ran:
+            taken.append(_describe(store, execution, name, 0.0, 0.0))
+    return taken
+
+
+def _describe(
+    store: "metadata_store.MetadataStore",
+    execution: "metadata_store_pb2.Execution",
+    name: str,
+    seconds: float,
+    peak_rss_mb: float,
+) -> ComponentRun:
+    from ml_metadata.proto import metadata_store_pb2
+
+    # A Resolver's outputs belong to other components.
+    kinds = (metadata_store_pb2.Event.OUTPUT, metadata_store_pb2.Event.INTERNAL_OUTPUT)
+    events = store.get_events_by_execution_ids([execution.id])
+    names = {each.artifact_id: each.path.steps[0].key for each in events if each.type in kinds}
+    outputs, spans, pushed_dir = {}, [], ""
+    for artifact in store.get_artifacts_by_id(list(names)):
+        outputs[names[artifact.id]] = artifact.uri
+        noted = artifact.custom_properties
+        if "span" in noted:
+            spans.append(noted["span"].int_value)
+        if "pushed_destination" in noted:
+            pushed_dir = noted["pushed_destination"].string_value
+    reused = execution.last_known_state == metadata_store_pb2.Execution.CACHED
+    return ComponentRun(
+        name, seconds, peak_rss_mb, reused, outputs, tuple(sorted(spans)), pushed_dir
+    )
