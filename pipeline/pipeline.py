@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 
 from tfx.components import ExampleValidator, SchemaGen, Trainer
-from tfx.dsl.components.base.base_node import BaseNode
+from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.common.resolver import Resolver
 from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import (
     LatestBlessedModelStrategy,
@@ -236,7 +236,7 @@ def _join_spans(
     return resolver.outputs["examples"], [resolver]
 
 
-def _find_latest_blessed(name: str, after: BaseNode) -> tuple[Channel, list[Resolver]]:
+def _find_latest_blessed(name: str, after: BaseComponent) -> tuple[Channel, list[Resolver]]:
     """The latest model that passed, and the node that finds it once another has run."""
     resolver = Resolver(
         strategy_class=LatestBlessedModelStrategy,
