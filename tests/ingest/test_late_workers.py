@@ -1,4 +1,4 @@
-"""A worker that comes back from the dead changes nothing, at whatever stage it died."""
+"""A worker of an earlier run that wakes up late changes nothing, whatever stage it was in."""
 
 import collections
 import contextlib
