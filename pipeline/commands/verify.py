@@ -2,7 +2,6 @@
 
 import dataclasses
 import sys
-from typing import Any
 
 import click
 
@@ -73,25 +72,20 @@ def _verify_epoch(
 
     config = load_config(config_path, overrides)
     with quiet_libraries("verify"):
+        from rich.console import Console
+
         from image_pipeline.components import files
         from image_pipeline.components.dataset.paths import in_split
         from image_pipeline.components.feeding.shard_files import match_files
         from image_pipeline.components.feeding.verify_epoch import verify_epoch
+        from image_pipeline.show.terminal import Table, print_table
+        from image_pipeline.show.words import format_count
 
         paths = match_files([files.join(data_set, in_split("train"))])
         verified = verify_epoch(paths, config.feeding, config.training.seed, epoch)
     if as_json:
         click.echo(to_json(verified))
         return
-    say(_describe_draws(verified))
-    for line in _describe_quality(verified):
-        say(line)
-
-
-def _describe_draws(verified: Any) -> str:
-    """One line: how many records, how often, and in how many steps."""
-    from image_pipeline.show.words import format_count
-
     times = format_count(verified.records, "record")
     if verified.draws == verified.records:
         times = f"{times}, each exactly once"
@@ -102,16 +96,12 @@ def _describe_draws(verified: Any) -> str:
         line += f"; {verified.dropped:,} do not fill a batch and are dropped"
     if verified.padded:
         line += f"; {verified.padded:,} more pad the last batch"
-    return f"{line}."
-
-
-def _describe_quality(verified: Any) -> list[str]:
-    """A line for each figure of the shuffle, with its value for an ideal permutation."""
-    if verified.quality is None:
-        return []
-    ideal = dataclasses.asdict(verified.ideal) if verified.ideal else {}
-    lines = [("shuffle", "here", "ideal" if ideal else "")] + [
-        (name.replace("_", " "), f"{value:.4f}", f"{ideal[name]:.4f}" if ideal else "")
-        for name, value in dataclasses.asdict(verified.quality).items()
-    ]
-    return [f"{name:<22} {here:>9} {best:>9}".rstrip() for name, here, best in lines]
+    say(f"{line}.")
+    if verified.quality is not None:  # Each figure with its value for an ideal permutation.
+        ideal = dataclasses.asdict(verified.ideal) if verified.ideal else {}
+        rows = [
+            (name.replace("_", " "), f"{value:.4f}", f"{ideal[name]:.4f}" if ideal else "")
+            for name, value in dataclasses.asdict(verified.quality).items()
+        ]
+        heads = ("shuffle", "here", "ideal" if ideal else "")
+        print_table(Table(heads, rows), Console(highlight=False))

@@ -87,74 +87,51 @@ def read_runs(metadata_path: str) -> list[PastRun]:
 
 def _read_runs(store: metadata_store.MetadataStore) -> list[PastRun]:
     executions = {each.id: each for each in store.get_executions()}
-    components = _name_components(store)
-    steps = _make_steps(store, executions, components)
-    runs = sorted(store.get_contexts_by_type("pipeline_run"), key=lambda run: run.id)
-    found: list[PastRun] = []
-    for run in runs:
-        own = [each.id for each in store.get_executions_by_context(run.id) if each.id in steps]
-        if own:
-            pipeline = components[own[0]].rpartition(".")[0]
-            made = tuple(steps[each] for each in sorted(own))
-            found.append(PastRun(len(found) + 1, pipeline, made))
-    return found
-
-
-def _name_components(store: metadata_store.MetadataStore) -> dict[int, str]:
-    """Each execution's component, after the pipeline's name and a dot."""
-    return {
+    # Each execution's component, after the pipeline's name and a dot.
+    components = {
         execution.id: node.name
         for node in store.get_contexts_by_type("node")
         for execution in store.get_executions_by_context(node.id)
     }
-
-
-def _make_steps(
-    store: metadata_store.MetadataStore,
-    executions: Mapping[int, Any],
-    components: Mapping[int, str],
-) -> dict[int, Step]:
     events = store.get_events_by_execution_ids(list(executions)) if executions else []
-    artifacts = {each.id: _describe(each) for each in store.get_artifacts()}
-    inputs = _group(events, _INPUT, artifacts)
-    outputs = _group(events, _OUTPUT, artifacts)
-    made_by = _find_makers(outputs, executions)
-    return {
+    artifacts = {
+        each.id: Artifact(each.id, each.uri, _plain(each.custom_properties))
+        for each in store.get_artifacts()
+    }
+    inputs, outputs = (_group(events, types, artifacts) for types in (_INPUT, _OUTPUT))
+    made = {
+        number: [artifact for own in named.values() for artifact in own]
+        for number, named in outputs.items()
+    }
+    # Each artifact's maker: the first execution that ran and has it.
+    makers: dict[int, int] = {}
+    for number in sorted(made):
+        if executions[number].last_known_state == metadata_store_pb2.Execution.COMPLETE:
+            for artifact in made[number]:
+                makers.setdefault(artifact.id, number)
+    steps = {
         number: Step(
-            number,
-            components[number].rpartition(".")[2],
-            _STATES.get(execution.last_known_state, "unfinished"),
-            execution.create_time_since_epoch,
-            execution.last_update_time_since_epoch,
-            _plain(execution.custom_properties),
-            inputs.get(number, {}),
-            outputs.get(number, {}),
-            made_by.get(number, number),
+            id=number,
+            component=components[number].rpartition(".")[2],
+            state=_STATES.get(execution.last_known_state, "unfinished"),
+            started_ms=execution.create_time_since_epoch,
+            ended_ms=execution.last_update_time_since_epoch,
+            parameters=_plain(execution.custom_properties),
+            inputs=inputs.get(number, {}),
+            outputs=outputs.get(number, {}),
+            made_by=next((makers.get(each.id, number) for each in made.get(number, ())), number),
         )
         for number, execution in executions.items()
         if number in components
     }
-
-
-def _find_makers(
-    outputs: Mapping[int, Mapping[str, tuple[Artifact, ...]]], executions: Mapping[int, Any]
-) -> dict[int, int]:
-    """For each execution the one that ran and made its outputs."""
-    complete = metadata_store_pb2.Execution.COMPLETE
-    makers: dict[int, int] = {}
-    for number in sorted(outputs):
-        if executions[number].last_known_state == complete:
-            for artifact in _flatten(outputs[number]):
-                makers.setdefault(artifact.id, number)
-    return {
-        number: makers[each[0].id]
-        for number, own in outputs.items()
-        if (each := _flatten(own)) and each[0].id in makers
-    }
-
-
-def _flatten(artifacts: Mapping[str, Sequence[Artifact]]) -> list[Artifact]:
-    return [artifact for own in artifacts.values() for artifact in own]
+    found: list[PastRun] = []
+    for run in sorted(store.get_contexts_by_type("pipeline_run"), key=lambda run: run.id):
+        own = [each.id for each in store.get_executions_by_context(run.id) if each.id in steps]
+        if own:
+            pipeline = components[own[0]].rpartition(".")[0]
+            of_run = tuple(steps[each] for each in sorted(own))
+            found.append(PastRun(len(found) + 1, pipeline, of_run))
+    return found
 
 
 def _group(
@@ -171,10 +148,6 @@ def _group(
         number: {name: tuple(sorted(own, key=lambda a: a.id)) for name, own in named.items()}
         for number, named in found.items()
     }
-
-
-def _describe(artifact: metadata_store_pb2.Artifact) -> Artifact:
-    return Artifact(artifact.id, artifact.uri, _plain(artifact.custom_properties))
 
 
 def _plain(values: Mapping[str, metadata_store_pb2.Value]) -> dict[str, Any]:

@@ -48,12 +48,28 @@ def explain_step(runs: Sequence[PastRun], step: Step) -> list[str]:
     done = [each for each in before if each.is_done]
     if not done:
         return ["it has not finished before" if before else FIRST]
-    alike = [each for each in done if _span(each) == _span(step)]
+    alike = [each for each in done if each.parameters.get("span") == step.parameters.get("span")]
     previous = (alike or done)[-1]
-    reasons = _compare(step, previous)
+    reasons = [*_compare_images(step, previous), *_compare_options(step, previous)]
+    old, new = (
+        {name: [each.id for each in own] for name, own in each.inputs.items()}
+        for each in (previous, step)
+    )
+    reasons += _list_changed(old, new)
+    if _code_of(step) != _code_of(previous):
+        reasons.append("the code changed")
+    if not reasons:
+        # Parameters that are no options of the configuration, but derived from these.
+        told = {_CODE, *_IMAGES, *(name for _, name in _GROUPS)}
+        derived = [
+            {name: value for name, value in each.parameters.items() if name not in told}
+            for each in (previous, step)
+        ]
+        reasons = _list_changed(*derived)
     if not reasons and not before[-1].is_done:
         reasons = ["it did not finish the last time"]
-    if not reasons and not _has_outputs(previous):
+    outputs = (each for own in previous.outputs.values() for each in own)
+    if not reasons and not all(files.exists(each.uri) for each in outputs):
         reasons = ["its earlier output is gone"]
     return reasons or [_ALWAYS.get(step.component, "it was asked for")]
 
@@ -117,25 +133,10 @@ def _is_taken_over(step: Step) -> bool:
     return bool(names) and not any(name in step.parameters for name in names)
 
 
-def _span(step: Step) -> Any:
-    return step.parameters.get("span")
-
-
-def _has_outputs(step: Step) -> bool:
-    return all(files.exists(each.uri) for own in step.outputs.values() for each in own)
-
-
-def _compare(step: Step, previous: Step) -> list[str]:
-    """All that differs, in words."""
-    found = [
-        *_compare_images(step, previous),
-        *_compare_options(step, previous),
-        *_compare_inputs(step, previous),
-    ]
-    if _code_of(step) != _code_of(previous):
-        found.append("the code changed")
-    # What is derived from options is told where nothing else is.
-    return found or list(_compare_others(step, previous))
+def _list_changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """What is not the same, by its name."""
+    changed = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
+    return [f"its {name.replace('_', ' ')} changed" for name in changed]
 
 
 def _compare_images(step: Step, previous: Step) -> Iterator[str]:
@@ -158,13 +159,13 @@ def _data_set(step: Step) -> str | None:
 
 
 def _compare_options(step: Step, previous: Step) -> list[str]:
-    """The options of the configuration that differ."""
-    old, new = _options_of(previous), _options_of(step)
-    return [
-        _tell_change(key, old.get(key), new.get(key))
-        for key in sorted({*old, *new})
-        if old.get(key) != new.get(key)
-    ]
+    """The options of the configuration that differ, with both values unless these are long."""
+    (old, new), changes = map(_options_of, (previous, step)), []
+    for key in sorted({*old, *new}):
+        if old.get(key) != new.get(key):
+            told = f"{_to_yaml(old.get(key))} → {_to_yaml(new.get(key))}"
+            changes.append(f"{key} {told if len(told) < _MOST_CHARACTERS else 'changed'}")
+    return changes
 
 
 def _options_of(step: Step) -> dict[str, Any]:
@@ -187,38 +188,14 @@ def _flatten(values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return found
 
 
-def _tell_change(key: str, old: Any, new: Any) -> str:
-    told = f"{key} {_to_yaml(old)} → {_to_yaml(new)}"
-    return told if len(told) <= len(key) + _MOST_CHARACTERS else f"{key} changed"
-
-
 def _to_yaml(value: Any) -> str:
     text = yaml.safe_dump(value, default_flow_style=True, width=10**6)
     return text.removesuffix("\n").removesuffix("...").strip()
 
 
-def _compare_inputs(step: Step, previous: Step) -> list[str]:
-    """The inputs that are other artifacts than before."""
-    old, new = (
-        {name: [each.id for each in own] for name, own in each.inputs.items()}
-        for each in (previous, step)
-    )
-    changed = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
-    return [f"its {name.replace('_', ' ')} changed" for name in changed]
-
-
 def _code_of(step: Step) -> list[Any]:
     config = json.loads(str(step.parameters.get("custom_config", "null")))  # TFX's may be null.
     return [step.parameters.get(_CODE), (config or {}).get(_CODE)]
-
-
-def _compare_others(step: Step, previous: Step) -> Iterator[str]:
-    """Parameters that are no options of the configuration."""
-    told = {_CODE, *_IMAGES, *(name for _, name in _GROUPS)}
-    old, new = previous.parameters, step.parameters
-    for name in sorted({*old, *new} - told):
-        if old.get(name) != new.get(name):
-            yield f"its {name.replace('_', ' ')} changed"
 
 
 def compare_images(old_dir: str | None, new_dir: str | None) -> str | None:

@@ -4,10 +4,10 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from image_pipeline.components.dataset.manifest import hash_manifest
 from image_pipeline.config import PipelineConfig
 from image_pipeline.named_folder import Source
 from image_pipeline.report.evaluation import find_evaluation
+from image_pipeline.report.training import read_versions
 from image_pipeline.run_config import dump_stored, find_options
 from image_pipeline.show.ingest_summary import summarize_manifest
 
@@ -59,9 +59,22 @@ def compare(source: Source, config: PipelineConfig | None, other: Source) -> Dif
     options = find_options(other)
     before = gather_facts(other, options if isinstance(options, PipelineConfig) else None)
     now = gather_facts(source, config)
-    groups = [
-        _compare_group(name, before[name], now[name]) for name in now if before[name] or now[name]
-    ]
+    groups = []
+    for group, known in now.items():
+        old: dict[str, Any] = before[group]
+        rows: list[Differing] = []
+        names = dict.fromkeys([*known, *old])
+        for name in names:
+            was: Any = old.get(name)
+            value: Any = known.get(name)
+            if was == value:
+                continue
+            if all(type(each) in (int, float) for each in (was, value)):
+                rows.append(Changed(name, was, value, value - was))
+            else:
+                rows.append(Differing(name, was, value))
+        if names:
+            groups.append(Group(group, len(names) - len(rows), rows))
     return Difference(other.folder, groups)
 
 
@@ -69,23 +82,20 @@ def gather_facts(source: Source, config: PipelineConfig | None) -> Facts:
     """All that is compared, in groups, each a flat dict."""
     summary = source.summary or {}
     counts = flatten(summarize_manifest(source.manifest))
-    metrics = flatten({name: summary[name] for name in _METRICS if name in summary})
+    figures = ("statistics", "training", "blessed")
+    metrics = flatten({name: summary[name] for name in figures if name in summary})
     if (found := find_evaluation(source, {})) is not None:
         metrics |= {f"evaluation.{name}": each.value for name, each in found.metrics.items()}
         metrics |= {f"evaluation.classes.{each.name}": each.figure.value for each in found.classes}
-    by_split = source.manifest.books.classes
     return {
         "counts": {name: value for name, value in counts.items() if value is not None},
-        "classes": flatten(by_split, " / "),
+        "classes": flatten(source.manifest.books.classes, " / "),
         "options": flatten(
             {"ingest": source.manifest.options} | ({} if config is None else dump_stored(config))
         ),
         "metrics": metrics,
-        "versions": _versions(source),
+        "versions": read_versions(source),
     }
-
-
-_METRICS = ("statistics", "training", "blessed")
 
 
 def flatten(values: Mapping[str, Any], joint: str = ".", prefix: str = "") -> dict[str, Any]:
@@ -97,29 +107,3 @@ def flatten(values: Mapping[str, Any], joint: str = ".", prefix: str = "") -> di
         else:
             flat[f"{prefix}{name}"] = value
     return flat
-
-
-def _versions(source: Source) -> dict[str, Any]:
-    versions = {"manifest sha256": hash_manifest(source.data_dir)}
-    if graph := source.read_graph():
-        versions["analysis code"] = graph.code_version
-        versions["preprocessing_fn"] = graph.preprocessing_fn
-        versions["preprocessing_fn source"] = graph.function_version
-    return versions
-
-
-def _compare_group(name: str, before: dict[str, Any], now: dict[str, Any]) -> Group:
-    names = list(dict.fromkeys([*now, *before]))
-    differing = [each for each in names if before.get(each) != now.get(each)]
-    rows = [_compare_values(each, before.get(each), now.get(each)) for each in differing]
-    return Group(name, len(names) - len(differing), rows)
-
-
-def _compare_values(name: str, before: Any, now: Any) -> Differing:
-    if _is_number(before) and _is_number(now):
-        return Changed(name, before, now, now - before)
-    return Differing(name, before, now)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

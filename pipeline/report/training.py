@@ -65,21 +65,32 @@ def read_anomalies(folder: str) -> list[SplitAnomalies]:
 
 def describe_versions(source: Source, config: PipelineConfig | None) -> Versions:
     """What made the data set and the model."""
+    made = read_versions(source)
     rows = [
         ("report by", f"image-pipeline {importlib.metadata.version('image-pipeline')}"),
         ("format version", str(source.manifest.format_version)),
-        ("manifest", f"sha256 {hash_manifest(source.data_dir)}"),
+        ("manifest", f"sha256 {made['manifest sha256']}"),
     ]
     options = [("ingest", _to_yaml(source.manifest.options))]
-    if graph := source.read_graph():
-        function = f"{graph.preprocessing_fn} (source {graph.function_version})"
-        rows += [("analysis code", graph.code_version), ("preprocessing_fn", function)]
+    if "analysis code" in made:
+        function = f"{made['preprocessing_fn']} (source {made['preprocessing_fn source']})"
+        rows += [("analysis code", made["analysis code"]), ("preprocessing_fn", function)]
     if config is not None:
         stored = dump_stored(config)
         text = _to_yaml(stored)
         rows.append(("training options", f"sha256 {hashlib.sha256(text.encode()).hexdigest()}"))
         options += [(name, _to_yaml(group)) for name, group in stored.items()]
     return Versions(rows, options)
+
+
+def read_versions(source: Source) -> dict[str, str]:
+    """What made the data set and the transform graph, by name."""
+    versions = {"manifest sha256": hash_manifest(source.data_dir)}
+    if graph := source.read_graph():
+        versions["analysis code"] = graph.code_version
+        versions["preprocessing_fn"] = graph.preprocessing_fn
+        versions["preprocessing_fn source"] = graph.function_version
+    return versions
 
 
 def _to_yaml(options: Any) -> str:
