@@ -7,7 +7,6 @@ in the browser, and compared with those of `input_fn`. Exit code 1 if anything i
 """
 
 import argparse
-import base64
 import contextlib
 import itertools
 import json
@@ -18,139 +17,20 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.parse
-import urllib.request
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from websockets.sync.client import ClientConnection, connect
 
+from benchmarks.chromium import PATIENCE_S, WIDTHS, Tab, open_chromium
+from benchmarks.report_in_browser import check_report, walk_by_keyboard, write_classes
 from image_pipeline import ingest, input_fn
 from image_pipeline.report.page import write_report
 from tests.drawings import draw_smooth, encode_png
 
-_PATIENCE_S = 120
 _VIEW = {"height_px": 48, "width_px": 64}
 _STEPS = ["flip_horizontal", {"op": "color_jitter", "brightness": 0.4}]
 _EVIL = "<img src=x onerror=document.title='broken'>.png"
-_WIDTHS = {"wide": (1280, 900), "narrow": (390, 844)}
-
-
-class Tab:
-    """A tab of Chromium."""
-
-    def __init__(self, socket: ClientConnection):
-        """Takes the tab's connection."""
-        self._socket, self._numbers = socket, itertools.count(1)
-        self.troubles: list[str] = []
-        for domain in ("Page", "Runtime", "Log"):
-            self.call(f"{domain}.enable")
-
-    def call(self, method: str, **parameters: Any) -> dict:
-        """Calls a method of the protocol; notes what the page complains of meanwhile."""
-        number = next(self._numbers)
-        self._socket.send(json.dumps({"id": number, "method": method, "params": parameters}))
-        while True:
-            message = json.loads(self._socket.recv(timeout=_PATIENCE_S))
-            if message.get("id") == number:
-                assert "error" not in message, message
-                return message["result"]
-            if message.get("method") == "Runtime.exceptionThrown":
-                self.troubles.append(json.dumps(message["params"]["exceptionDetails"])[:500])
-            if message.get("method") == "Log.entryAdded":
-                self.troubles.append(message["params"]["entry"]["text"])
-
-    def evaluate(self, script: str) -> Any:
-        """The value of an expression in the page; promises are waited for."""
-        answer = self.call(
-            "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
-        )
-        assert "exceptionDetails" not in answer, (script, answer)
-        return answer["result"].get("value")
-
-    def wait(self, script: str) -> Any:
-        """Waits until an expression is true, and returns its value."""
-        until_s = time.monotonic() + _PATIENCE_S
-        while time.monotonic() < until_s:
-            if value := self.evaluate(script):
-                return value
-            time.sleep(0.05)
-        raise TimeoutError(script)
-
-    def press(self, key: str) -> None:
-        """Presses a key."""
-        codes = {"Enter": 13, "Escape": 27, "ArrowRight": 39, "ArrowDown": 40}
-        text = {"text": "\r" if key == "Enter" else key} if len(key) == 1 or key == "Enter" else {}
-        code = codes.get(key, ord(key[0].upper()))
-        common = {"key": key, "windowsVirtualKeyCode": code}
-        self.call("Input.dispatchKeyEvent", type="keyDown", **common, **text)
-        self.call("Input.dispatchKeyEvent", type="keyUp", **common)
-
-    def write(self, field: str, text: str) -> None:
-        """Puts text into a field of the form as typing does."""
-        self.evaluate(
-            f"(() => {{ const f = document.querySelector('form').elements[{json.dumps(field)}];"
-            f"f.value = {json.dumps(text)};"
-            "f.dispatchEvent(new Event('input', {bubbles: true})); })()"
-        )
-
-    def show(self, size: tuple[int, int], scheme: str) -> None:
-        """Sets the window's size in pixels, and the colour scheme."""
-        width, height = size
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=False,
-        )
-        feature = {"name": "prefers-color-scheme", "value": scheme}
-        self.call("Emulation.setEmulatedMedia", features=[feature])
-
-    def save(self, path: pathlib.Path) -> None:
-        """Saves what is seen as a PNG."""
-        self.evaluate("new Promise((done) => setTimeout(done, 300))")
-        content = self.call("Page.captureScreenshot", format="png")["data"]
-        path.write_bytes(base64.b64decode(content))
-
-    def read_pixels(self, title: str) -> np.ndarray:
-        """The pixels of one of the opened record's pictures: uint8 [height, width, 3]."""
-        found = self.evaluate(
-            f"""(() => {{
-              const image = [...document.querySelectorAll('#pictures img')]
-                .find((each) => each.alt === {json.dumps(title)});
-              const canvas = document.createElement('canvas');
-              canvas.width = image.naturalWidth; canvas.height = image.naturalHeight;
-              const context = canvas.getContext('2d');
-              context.drawImage(image, 0, 0);
-              const data = context.getImageData(0, 0, canvas.width, canvas.height).data;
-              return {{shape: [canvas.height, canvas.width, 4], data: [...data]}};
-            }})()"""
-        )
-        return np.array(found["data"], np.uint8).reshape(found["shape"])[..., :3]
-
-
-@contextlib.contextmanager
-def open_chromium(program: str, folder: pathlib.Path, url: str) -> Iterator[Tab]:
-    """Starts Chromium with a page."""
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
-    flags += ["--disable-background-networking", "--remote-debugging-port=0"]
-    flags += [f"--user-data-dir={folder}", "--force-color-profile=srgb"]
-    process = subprocess.Popen([program, *flags, url], stderr=subprocess.DEVNULL)
-    try:
-        ready, until_s = folder / "DevToolsActivePort", time.monotonic() + _PATIENCE_S
-        while not (ready.exists() and ready.read_text().strip()) and time.monotonic() < until_s:
-            time.sleep(0.1)
-        port = int(ready.read_text().split()[0])
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list") as answer:
-            tabs = [each for each in json.load(answer) if each["type"] == "page"]
-        with connect(tabs[0]["webSocketDebuggerUrl"], max_size=None) as socket:
-            yield Tab(socket)
-    finally:
-        process.terminate()
-        process.wait()
 
 
 @contextlib.contextmanager
@@ -215,7 +95,7 @@ def check(tab: Tab, folder: pathlib.Path, shots: pathlib.Path) -> Iterator[tuple
     tab.write("order", "path")
     tab.wait(f"{paths}[0] === 'ant/000.png'")
     yield from check_record(tab, folder, shots)
-    for (name, size), scheme in itertools.product(_WIDTHS.items(), ("light", "dark")):
+    for (name, size), scheme in itertools.product(WIDTHS.items(), ("light", "dark")):
         tab.show(size, scheme)
         tab.save(shots / f"grid-{name}-{scheme}.png")
         wide = tab.evaluate("document.documentElement.scrollWidth")
@@ -242,10 +122,10 @@ def check_record(tab: Tab, folder: pathlib.Path, shots: pathlib.Path) -> Iterato
     for title, pixels in read_views(folder, name).items():
         same = bool(np.array_equal(tab.read_pixels(title), pixels))
         yield f"{title} has the very pixels of input_fn, in the browser", same
-    for (width, size), scheme in itertools.product(_WIDTHS.items(), ("light", "dark")):
+    for (width, size), scheme in itertools.product(WIDTHS.items(), ("light", "dark")):
         tab.show(size, scheme)
         tab.save(shots / f"record-{width}-{scheme}.png")
-    tab.show(_WIDTHS["wide"], "light")
+    tab.show(WIDTHS["wide"], "light")
     tab.press("m")
     tab.wait("document.getElementById('mark').textContent === 'Marked'")
     yield "m marks", (folder / "marks.txt").read_text() == f"{name}\n"
@@ -305,35 +185,6 @@ def check_links(tab: Tab, folder: pathlib.Path, url: str) -> Iterator[tuple[str,
         yield f"{link} is answered: {said}", tab.wait(f"{trouble}?.startsWith({json.dumps(said)})")
 
 
-def check_report(tab: Tab, shots: pathlib.Path) -> Iterator[tuple[str, bool]]:
-    """Copies a table of a report that lies on disk, by the keyboard, and looks at its width."""
-    tab.wait("document.readyState === 'complete' && document.querySelector('button.csv') !== null")
-    # As where a browser has no clipboard for pages on disk: what is copied is heard.
-    tab.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined }); 0")
-    tab.evaluate(
-        "document.addEventListener('copy', (event) => "
-        "{ window.copied = event.clipboardData.getData('text/plain'); })"
-    )
-    tab.evaluate("document.querySelector('#classes button.csv').focus()")
-    tab.press("Enter")
-    tab.wait("window.copied !== undefined")
-    rows = tab.evaluate("window.copied").split("\r\n")
-    counts = [line.split(",") for line in rows[1:-1]]
-    whole = all(int(train) + int(held) == int(every) for _, train, held, every in counts)
-    yield f"a table as CSV: {rows}", rows[0] == "class,train,eval,in all" and rows[-1] == ""
-    yield "its rows", sorted(name for name, *_ in counts) == ["ant", "bee", "cat"] and whole
-    stays = "document.activeElement === document.querySelector('#classes button.csv')"
-    yield "the keyboard stays at its place", tab.evaluate(stays)
-    headed = "[...document.querySelectorAll('table')].every((each) => each.tHead)"
-    yield "every table has a header", tab.evaluate(headed)
-    for (name, size), scheme in itertools.product(_WIDTHS.items(), ("light", "dark")):
-        tab.show(size, scheme)
-        tab.save(shots / f"report-{name}-{scheme}.png")
-        wide = tab.evaluate("document.documentElement.scrollWidth")
-        yield f"the report is no wider than {size[0]} px, {scheme}", wide <= size[0]
-    yield f"the report complains of nothing {tab.troubles}", not tab.troubles
-
-
 def read_views(folder: pathlib.Path, path: str) -> dict[str, np.ndarray]:
     """What `input_fn` gives of a record, by the titles that the page has."""
     found = {}
@@ -377,13 +228,19 @@ def main() -> None:
                 checks = list(report(check(tab, folder, shots)))
                 checks += report(check_links(tab, folder, url))
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=_PATIENCE_S)
+            out, err = process.communicate(timeout=PATIENCE_S)
         said = re.search(r"1 path marked in marks.txt", out) is not None
         checks += report(iter([(f"Ctrl-C says what was marked ({err.strip()})", said)]))
         write_report(str(folder / "data"), None, str(folder / "report.html"))
         page = (folder / "report.html").as_uri()
         with open_chromium(asked.chromium, folder / "profile-report", page) as tab:
             checks += report(check_report(tab, shots))
+        write_classes(folder / "classes")
+        ingest(str(folder / "classes"), str(folder / "many"), max_bad_fraction=0.1)
+        write_report(str(folder / "many"), str(folder / "data"), str(folder / "many.html"))
+        page = (folder / "many.html").as_uri()
+        with open_chromium(asked.chromium, folder / "profile-many", page) as tab:
+            checks += report(walk_by_keyboard(tab))
         marked = {"leave_out": str(folder / "marks.txt"), "max_bad_fraction": 0.1}
         summary = ingest(str(folder / "photos"), str(folder / "again"), **marked)
         left = summary["written"] == 149 and summary["skipped"] == 1

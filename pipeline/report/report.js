@@ -4,8 +4,11 @@ const all = (selector, within = document) => [...within.querySelectorAll(selecto
 const one = (selector, within = document) => within.querySelector(selector);
 document.documentElement.classList.add("js");
 
-// Contents: closed where they would fill a small screen; a link opens the section it leads to.
-if (matchMedia("(max-width: 56rem)").matches) one("nav details").open = false;
+// Contents: folded while they would fill a small screen; a link opens the section it leads to.
+const narrow = matchMedia("(max-width: 56rem)");
+const foldContents = () => (one("nav details").open = !narrow.matches);
+narrow.addEventListener("change", foldContents);
+foldContents();
 function openTarget() {
   const target = location.hash && document.getElementById(location.hash.slice(1));
   if (target && one(":scope > details", target)) {
@@ -14,6 +17,9 @@ function openTarget() {
   }
 }
 addEventListener("hashchange", openTarget);
+addEventListener("click", (event) => { // Also where the address stays what it is.
+  if (event.target.closest("a[href^='#']")) setTimeout(openTarget);
+});
 openTarget();
 
 // Filter: by a figure's class (any of its tags, or of its boxes' classes), split, reason and path,
