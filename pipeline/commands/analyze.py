@@ -39,16 +39,15 @@ def analyze(
     beam_args = choose_engine(beam_flags, config.dataflow)
     refuse_run(data_set, "analyze")
     read_whole_manifest(data_set)
-    with open_terminal(os.path.join(graph_dir, ".analyze.log")) as console:
+    with open_terminal(os.path.join(graph_dir, ".analyze.log"), as_json or quiet) as console:
         from image_pipeline.components.feeding.analysis import read_graph
         from image_pipeline.run.analysis import analyze_folder
         from image_pipeline.show.graph import print_graph
         from image_pipeline.show.progress import ComponentProgress
 
-        with ComponentProgress(None if as_json or quiet else console) as progress:
+        with ComponentProgress(console) as progress:
             progress.start("analysis")
             summary = analyze_folder(data_set, graph_dir, config.view, config.transform, beam_args)
-        if not (as_json or quiet):
-            print_graph(graph_dir.rstrip("/"), 0, read_graph(graph_dir), console)
+        print_graph(graph_dir.rstrip("/"), 0, read_graph(graph_dir), console)
     if as_json:
         click.echo(to_json(summary))

@@ -50,28 +50,18 @@ def export(model_dir: str, path: str, format_name: str, weights: str, as_json: b
         }
         files.write_file(path, content)
         files.write_file(f"{path}.json", (to_json(told, indent=1) + "\n").encode())
-        if not as_json:
-            _print(path, told, console)
+        from image_pipeline.show.terminal import print_rows
+
+        console.quiet = as_json
+        same = parity["same_likeliest"]
+        labels = "" if same is None else f"; the likeliest class is the same in {same:.2%}"
+        differ = f"{parity['mean_difference']:.2g} on average, {parity['most_difference']:.2g} at"
+        rows = [
+            ("model", folder),
+            ("file", f"{path}, {len(content):,} bytes, weights {weights}"),
+            ("beside it", f"{path}.json: the input, the outputs, the classes"),
+            ("answers differ", f"{differ} most, over {parity['images']} drawn images{labels}"),
+        ]
+        print_rows(rows, console)
     if as_json:
         click.echo(to_json({"path": path, **told}))
-
-
-def _print(path: str, told: dict, console) -> None:
-    from image_pipeline.show.terminal import print_rows
-
-    parity = told["parity"]
-    same = parity["same_likeliest"]
-    labels = "" if same is None else f"; the likeliest class is the same in {same:.2%}"
-    print_rows(
-        [
-            ("model", told["model"]),
-            ("file", f"{path}, {told['bytes']:,} bytes, weights {told['weights']}"),
-            ("beside it", f"{path}.json: the input, the outputs, the classes"),
-            (
-                "answers differ",
-                f"{parity['mean_difference']:.2g} on average, {parity['most_difference']:.2g} at "
-                f"most, over {parity['images']} drawn images{labels}",
-            ),
-        ],
-        console,
-    )

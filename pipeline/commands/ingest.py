@@ -56,18 +56,16 @@ def ingest(
     config = load_config(config_path, add_follow_links(overrides, follow_links))
     beam_args = choose_engine(beam_flags, config.dataflow)
     listing = check_ingest(images_dir, output_dir, config.ingest, beam_args)
-    with open_terminal(os.path.join(output_dir, ".ingest.log")) as console:
+    with open_terminal(os.path.join(output_dir, ".ingest.log"), as_json or quiet) as console:
         from image_pipeline.run.ingest import ingest_folder, print_ingest
         from image_pipeline.show.ingest_summary import describe_inferred
         from image_pipeline.show.progress import ComponentProgress
         from image_pipeline.show.terminal import print_rows
 
-        if not (as_json or quiet):
-            print_rows(describe_inferred(listing.options.understood, listing.noticed), console)
-        with ComponentProgress(None if as_json or quiet else console) as progress:
+        print_rows(describe_inferred(listing.options.understood, listing.noticed), console)
+        with ComponentProgress(console) as progress:
             progress.start("ingest")
             summary = ingest_folder(listing, output_dir, beam_args, replace)
-        if not (as_json or quiet):
-            print_ingest(summary, output_dir, console)
+        print_ingest(summary, output_dir, console)
     if as_json:
         click.echo(to_json(summary))

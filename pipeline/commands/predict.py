@@ -1,15 +1,11 @@
 """`image-pipeline predict`: what a model says of images."""
 
 import sys
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from image_pipeline.commands.shared import CONFIG, SET, quiet_libraries
 from image_pipeline.components.json_text import to_json
-
-if TYPE_CHECKING:
-    from image_pipeline.components.inference.exported import ExportedModel
 
 
 @click.command()
@@ -63,9 +59,10 @@ def predict(
         if output_dir is not None:
             for named in images:
                 check_output(output_dir, named)
+        from image_pipeline.components.inference.exported import ExportedModel
         from image_pipeline.components.inference.predict import predict as ask
 
-        model = _load(folder)
+        model = ExportedModel(folder)
         masks = MaskFolder(output_dir, model.outputs)
         table = PredictionTable(console)
         if not as_json:
@@ -74,21 +71,11 @@ def predict(
             told = masks.take(prediction)
             table.count(told)
             if as_json:
-                _print_line(told, console)
+                console.file.write(f"{to_json(told)}\n")
+                console.file.flush()
             else:
                 table.print(told)
         if not as_json:
             table.finish()
     if table.failed:
         sys.exit(1)
-
-
-def _load(folder: str) -> "ExportedModel":
-    from image_pipeline.components.inference.exported import ExportedModel
-
-    return ExportedModel(folder)
-
-
-def _print_line(prediction: dict[str, Any], console: Any) -> None:
-    console.file.write(f"{to_json(prediction)}\n")
-    console.file.flush()

@@ -133,33 +133,32 @@ def _cross_validate(
     from image_pipeline.show.ingest_summary import describe_inferred
     from image_pipeline.show.terminal import print_rows
 
-    with hold_lock(plan.output_dir), open_terminal(plan.folder.log_path) as console:
+    log_path = plan.folder.log_path
+    with hold_lock(plan.output_dir), open_terminal(log_path, as_json or quiet) as console:
         from image_pipeline.components.evaluation.metrics import METRICS
         from image_pipeline.run.folds import cross_validate, notice
         from image_pipeline.show.progress import ComponentProgress
+        from image_pipeline.show.words import format_measured
 
-        told = None if as_json or quiet else console
         noticed = [
             *survey.noticed,
             *notice(survey, plan.config.training, folds),
             *check_functions(plan.config, len(survey.classes), plan.part),
         ]
-        if told is not None:
-            print_rows(describe_inferred(survey.options.understood, noticed), told)
-        with ComponentProgress(told) as progress:
+        print_rows(describe_inferred(survey.options.understood, noticed), console)
+        with ComponentProgress(console) as progress:
             summary = cross_validate(
                 plan.config, survey, plan.output_dir, folds, plan.beam_args, progress.start
             )
-        if told is not None:
-            rows = [
-                (
-                    METRICS[name].words if name in METRICS else name,
-                    f"{of['mean']:.3f} ({of['low']:.3f} to {of['high']:.3f})",
-                )
-                for name, of in summary["figures"].items()
-            ]
-            models = ("models", f"{plan.output_dir}/fold_1 … fold_{folds}")
-            print_rows([(f"mean of {folds} folds", "and its 95 % interval"), *rows, models], told)
+        rows = [
+            (
+                METRICS[name].words if name in METRICS else name,
+                format_measured(of["mean"], (of["low"], of["high"])),
+            )
+            for name, of in summary["figures"].items()
+        ]
+        models = ("models", f"{plan.output_dir}/fold_1 … fold_{folds}")
+        print_rows([(f"mean of {folds} folds", "and its 95 % interval"), *rows, models], console)
     if as_json:
         click.echo(to_json(summary | {"noticed": noticed}))
 
@@ -169,27 +168,25 @@ def _run_and_tell(plan: "RunPlan", survey: "Listing", as_json: bool, quiet: bool
     from image_pipeline.components.locks import hold_lock
     from image_pipeline.run_folder import RunFolder
     from image_pipeline.show.ingest_summary import describe_inferred, describe_survey
-    from image_pipeline.show.terminal import print_rows
+    from image_pipeline.show.terminal import print_line, print_rows
     from image_pipeline.tfx_metadata import check_metadata
 
     folder = RunFolder(plan.output_dir)
     # Two runs at once would write the same metadata.db, and could push to the same folder.
-    with hold_lock(plan.output_dir) as check, open_terminal(folder.log_path) as console:
+    is_quiet = as_json or quiet
+    with hold_lock(plan.output_dir) as check, open_terminal(folder.log_path, is_quiet) as console:
         check_metadata(folder.metadata_path, folder.artifacts_dir)
-        told = None if as_json or quiet else console
-        if told is not None:
-            where = f" in {len(plan.earlier) + 1:,} spans" if plan.earlier else ""
-            said = describe_survey([*survey.classes], plan.config.ingest)
-            what = f"{survey.found:,} files{where}, {said}"
-            if plan.config.ingest.generator is not None:
-                what = f"{survey.found:,} shards of {plan.images_dir}"
-            told.print(f"{what}; {plan.beam_args[0]}")
-            print_rows(describe_inferred(survey.options.understood, survey.noticed), told)
-        summary = _run_with_progress(plan, len(survey.classes), told, check)
-        if told is not None:
-            from image_pipeline.show.summary import print_summary
+        where = f" in {len(plan.earlier) + 1:,} spans" if plan.earlier else ""
+        said = describe_survey([*survey.classes], plan.config.ingest)
+        what = f"{survey.found:,} files{where}, {said}"
+        if plan.config.ingest.generator is not None:
+            what = f"{survey.found:,} shards of {plan.images_dir}"
+        print_line(f"{what}; {plan.beam_args[0]}", console)
+        print_rows(describe_inferred(survey.options.understood, survey.noticed), console)
+        summary = _run_with_progress(plan, len(survey.classes), console, check)
+        from image_pipeline.show.summary import print_summary
 
-            print_summary(summary, told)
+        print_summary(summary, console)
     if as_json:
         click.echo(to_json(summary))
     if summary.get("blessed") is False:
@@ -199,14 +196,13 @@ def _run_and_tell(plan: "RunPlan", survey: "Listing", as_json: bool, quiet: bool
 def _run_with_progress(
     plan: "RunPlan", num_classes: int, console: Any, check_lock: Callable[[], None]
 ) -> dict[str, Any]:
-    """Runs with a progress bar, if there is a console; writes a whole run's summary to a file."""
+    """Runs with a progress bar; writes a whole run's summary to a file."""
     from image_pipeline.run.functions import check_functions
     from image_pipeline.show.progress import ComponentProgress
     from image_pipeline.show.terminal import print_rows
 
     noticed = check_functions(plan.config, num_classes, plan.part)
-    if console is not None:
-        print_rows([("look at", sentence) for sentence in noticed], console)
+    print_rows([("look at", sentence) for sentence in noticed], console)
     with ComponentProgress(console) as progress:
         progress.start("importing TFX")
         from image_pipeline.run.local import run_locally

@@ -76,10 +76,14 @@ def add_follow_links(overrides: tuple[str, ...], follow_links: bool) -> tuple[st
 
 
 @contextlib.contextmanager
-def open_terminal(log_path: str) -> Iterator[Any]:
+def open_terminal(log_path: str, quiet: bool = False) -> Iterator[Any]:
     """Gives a console; sends the libraries' messages and unexpected errors to a log.
 
     The log of an output behind a URI is on this machine, and kept only after an unexpected error.
+
+    Args:
+      log_path: the log.
+      quiet: whether the console prints nothing.
     """
     from image_pipeline.components.files import is_local
     from image_pipeline.show.terminal import quiet_terminal
@@ -88,9 +92,11 @@ def open_terminal(log_path: str) -> Iterator[Any]:
         with quiet_libraries(
             os.path.splitext(log_path.rpartition("/")[2])[0].strip(".")
         ) as console:
+            console.quiet = quiet
             yield console
         return
     with quiet_terminal(log_path) as console:
+        console.quiet = quiet
         try:
             yield console
         except UserError:

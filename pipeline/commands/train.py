@@ -1,15 +1,11 @@
 """`image-pipeline train`: a model of a data set and its transform graph, without TFX."""
 
 import os
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from image_pipeline.commands.shared import CONFIG, JSON, QUIET, SET, open_terminal
 from image_pipeline.components.json_text import to_json
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 @click.command(short_help="Train a model, on one machine or on several together.")
@@ -47,18 +43,24 @@ def train(
     refuse_run(data_set, "train")
     config, chosen = complete_steps_for(config, data_set, read_whole_manifest(data_set))
     graph_dir, _ = find_graph(graph_dir)
-    with open_terminal(os.path.join(output_dir, f".train{_tell_task()}.log")) as console:
+    log_path = os.path.join(output_dir, f".train{_tell_task()}.log")
+    with open_terminal(log_path, as_json or quiet) as console:
         from image_pipeline.run.train import train_folder
         from image_pipeline.show.progress import ComponentProgress
         from image_pipeline.show.terminal import print_rows
 
-        if chosen and not (as_json or quiet):
-            print_rows([("look at", chosen)], console)
-        with ComponentProgress(None if as_json or quiet else console) as progress:
+        print_rows([("look at", chosen)] if chosen else [], console)
+        with ComponentProgress(console) as progress:
             progress.start("training")
             summary = train_folder(data_set, graph_dir, output_dir, config)
-        if not (as_json or quiet):
-            _print(summary, console)
+        if summary["metrics"] is None:
+            told = f"{summary['worker']} of {summary['workers']}: the chief has the model"
+            rows = [("worker", told)]
+        else:
+            last = {name: values[-1] for name, values in summary["metrics"].items() if values}
+            figures = ", ".join(f"{name} {value:.4g}" for name, value in last.items())
+            rows = [("model", summary["model"]), ("after the last epoch", figures or "as it was")]
+        print_rows(rows, console)
     if as_json:
         click.echo(to_json(summary))
 
@@ -69,15 +71,3 @@ def _tell_task() -> str:
 
     cluster = read_cluster()
     return "" if cluster is None else f"-{cluster.number}"
-
-
-def _print(summary: dict[str, Any], console: "Console") -> None:
-    from image_pipeline.show.terminal import print_rows
-
-    if summary["metrics"] is None:
-        rows = [("worker", f"{summary['worker']} of {summary['workers']}: the chief has the model")]
-    else:
-        last = {name: values[-1] for name, values in summary["metrics"].items() if values}
-        figures = ", ".join(f"{name} {value:.4g}" for name, value in last.items())
-        rows = [("model", summary["model"]), ("after the last epoch", figures or "as it was")]
-    print_rows(rows, console)

@@ -34,8 +34,8 @@ class ComponentProgress:
     """
 
     def __init__(self, console: "Console | None", line_every_s: float = _LINE_EVERY_S):
-        """Takes the console to write to, or None to stay silent."""
-        self._console = console
+        """Takes the console to write to; without one, or if that is quiet, it stays silent."""
+        self._console = None if console is None or console.quiet else console
         self._line_every_s = line_every_s
         self._stopped: threading.Event | None = None
         self._thread: threading.Thread | None = None
