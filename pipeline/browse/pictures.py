@@ -107,10 +107,8 @@ def decode_stored(serialized: bytes, labelled: Manifest | None = None) -> np.nda
         return lay_over(pixels, ids[..., None], make_colors(labelled.options.get("masks")))
     *sides, classes, crowds = (record.read_feature(serialized, each) for each in BOXES.columns)
     names = BOXES.class_names(labelled)
-    named = tuple(names[id_ - 1] for id_ in classes)  # The first class is 1.
-    places = np.array(sides, np.float32).T.reshape(-1, 4)
-    boxes = NamedBoxes(places, tuple(id_ - 1 for id_ in classes), named)
-    return draw_boxes(pixels, boxes.mark_crowds(crowds))
+    named = [names[id_ - 1] for id_ in classes]  # The first class is 1.
+    return draw_boxes(pixels, NamedBoxes.of_record(sides, classes, named, crowds))
 
 
 class Originals:

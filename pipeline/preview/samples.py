@@ -272,10 +272,10 @@ class StoredViews:
     def read_boxes(self, number: int) -> NamedBoxes:
         """The boxes of one of the images, with its crowds."""
         *sides, ids, crowds = (self._features[each.key][number] for each in BOXES.columns)
-        is_box = ids > 0  # The others pad the list.
-        places = np.stack(sides, axis=1)[is_box]
-        named = self._name_boxes(places, (ids[is_box] - 1).tolist())
-        return named.mark_crowds(crowds[is_box].tolist())
+        kept = ids > 0  # The others pad the list.
+        names = [self._name_class(id_ - 1) for id_ in ids[kept].tolist()]
+        sides = [each[kept] for each in sides]
+        return NamedBoxes.of_record(sides, ids[kept].tolist(), names, crowds[kept])
 
     def name_fed_boxes(self, truth: Mapping[str, Any]) -> list[NamedBoxes]:
         """The boxes of all images, as the model gets them in a batch."""
@@ -284,13 +284,10 @@ class StoredViews:
             for key in (box_batches.PLACES, box_batches.LABELS, box_batches.COUNT)
         )
         return [
-            self._name_boxes(places[:count], ids[:count].tolist())
+            NamedBoxes(places[:count], tuple(kept), tuple(map(self._name_class, kept)))
             for places, ids, count in zip(*fed, strict=True)
+            for kept in [ids[:count].tolist()]
         ]
-
-    def _name_boxes(self, places: np.ndarray, ids: list[int]) -> NamedBoxes:
-        """Boxes by the ids of their classes, from 0 on."""
-        return NamedBoxes(places, tuple(ids), tuple(map(self._name_class, ids)))
 
     def _name_class(self, id_: int) -> str:
         """The class of a box's id, from 0 on; the id where a data set has no names."""

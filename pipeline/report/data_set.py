@@ -145,11 +145,8 @@ class DataSet:
 
     def read_boxes(self, row: int) -> NamedBoxes:
         """The boxes of a record; those of crowds say so."""
-        sides = [self._cell(column, row) for column in BOXES.columns[:4]]
-        places = np.array(sides, np.float32).reshape(4, -1).T
-        ids = tuple(number - 1 for number in self._cell(record.BOX_LABEL, row))
-        boxes = NamedBoxes(places, ids, self._cell(record.BOX_TEXT, row))
-        return boxes.mark_crowds(self._cell(record.BOX_CROWD, row))
+        *sides, ids, crowds = (self._cell(column, row) for column in BOXES.columns)
+        return NamedBoxes.of_record(sides, ids, self._cell(record.BOX_TEXT, row), crowds)
 
     @property
     def threads(self) -> int:

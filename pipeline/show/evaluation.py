@@ -8,7 +8,6 @@ from image_pipeline.components.evaluation.facts import (
     ClassFacts,
     Compared,
     Evaluation,
-    Failure,
     Mislabelled,
     Slice,
 )
@@ -170,20 +169,18 @@ def is_weak(found: Mislabelled) -> bool:
 
 
 def _say_failures(found: Evaluation) -> str:
-    return "; ".join(map(_say_failure, found.failures)) or "its Evaluator did not bless it"
-
-
-def _say_failure(failure: Failure) -> str:
-    gained = failure.option.endswith("min_improvement")
-    side = "most" if failure.option.startswith("evaluation.max_") else "least"
-    name = f"the {failure.measure} gained over the latest model that was pushed"
-    name = name if gained else f"its {failure.measure}"
-    if failure.measured is None:
-        return f"{name} could not be measured"
-    return (
-        f"{name} is {failure.measured:.4g}, but {failure.option} asks for at {side} "
-        f"{failure.threshold:.4g}"
-    )
+    told = []
+    for failure in found.failures:
+        side = "most" if failure.option.startswith("evaluation.max_") else "least"
+        name = f"its {failure.measure}"
+        if failure.option.endswith("min_improvement"):
+            name = f"the {failure.measure} gained over the latest model that was pushed"
+        asked = f"{failure.option} asks for at {side} {failure.threshold:.4g}"
+        if failure.measured is None:
+            told.append(f"{name} could not be measured")
+        else:
+            told.append(f"{name} is {failure.measured:.4g}, but {asked}")
+    return "; ".join(told) or "its Evaluator did not bless it"
 
 
 def _say_doubt(found: Mislabelled, evaluation_dir: str | None) -> str:

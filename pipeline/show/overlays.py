@@ -3,7 +3,7 @@
 import colorsys
 import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,10 +31,22 @@ class NamedBoxes(NamedTuple):
     ids: tuple[int, ...]
     names: tuple[str, ...]
 
-    def mark_crowds(self, crowds: Sequence[int]) -> "NamedBoxes":
-        """The same, with names that say of which boxes `crowds` is not 0."""
-        told = zip(self.names, crowds, strict=True)
-        return self._replace(names=tuple(f"{n} (crowd)" if crowd else n for n, crowd in told))
+    @classmethod
+    def of_record(
+        cls, sides: Any, ids: Iterable[int], names: Iterable[str], crowds: Iterable[int]
+    ) -> "NamedBoxes":
+        """The boxes as a record has them; names say of which boxes `crowds` is not 0.
+
+        Args:
+          sides: [4, boxes]: top, left, bottom and right, as shares of the image's sides.
+          ids: the classes' ids, from 1 on.
+          names: the classes' names.
+          crowds: whether each box is around several objects.
+        """
+        places = np.array(sides, np.float32).reshape(4, -1).T
+        told = zip(names, crowds, strict=True)
+        named = tuple(f"{name} (crowd)" if crowd else name for name, crowd in told)
+        return cls(places, tuple(id_ - 1 for id_ in ids), named)
 
 
 def show_values(pixels: np.ndarray) -> np.ndarray:
