@@ -11,8 +11,7 @@ import pydantic_core
 import yaml
 from pydantic.fields import FieldInfo
 
-from image_pipeline.components.augment.options import UserStep
-from image_pipeline.components.augment.steps import STEPS
+from image_pipeline.components.augment.options import STEPS, UserStep
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import suggest
 from image_pipeline.components.options import Options, groups_in, is_group

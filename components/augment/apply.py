@@ -10,17 +10,17 @@ from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.autograph.impl import api as autograph
 
 from image_pipeline.components.augment import draws, options
-from image_pipeline.components.augment.batch import Batch
-from image_pipeline.components.augment.boxes import replace_boxes
-from image_pipeline.components.augment.color_jitter import color_jitter
+from image_pipeline.components.augment.batch import Batch, replace_boxes
+from image_pipeline.components.augment.color import color_jitter, gaussian_blur, grayscale
 from image_pipeline.components.augment.erase import cutout, random_erasing
-from image_pipeline.components.augment.flip import flip_horizontal, flip_vertical
-from image_pipeline.components.augment.gaussian_blur import gaussian_blur
-from image_pipeline.components.augment.grayscale import grayscale
+from image_pipeline.components.augment.geometry import (
+    flip_horizontal,
+    flip_vertical,
+    pad_and_crop,
+    rotate,
+)
 from image_pipeline.components.augment.mix import cutmix, mixup
-from image_pipeline.components.augment.pad_and_crop import pad_and_crop
 from image_pipeline.components.augment.rand_augment import rand_augment
-from image_pipeline.components.augment.rotate import rotate
 from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import describe_error

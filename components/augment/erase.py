@@ -5,9 +5,8 @@ import math
 import tensorflow as tf
 
 from image_pipeline.components.augment import draws
-from image_pipeline.components.augment.batch import Batch
+from image_pipeline.components.augment.batch import Batch, Rectangles, is_covered
 from image_pipeline.components.augment.options import Cutout, RandomErasing
-from image_pipeline.components.augment.rectangle import Rectangles, is_covered
 
 # As many as torchvision's RandomErasing makes.
 _TRIES = 10

@@ -1,4 +1,4 @@
-"""Mixes each image with its partner, see `components.augment.partner`, and records the shares."""
+"""Mixes each image with its partner, and their labels by the shares."""
 
 import functools
 
@@ -7,10 +7,8 @@ import scipy.special
 import tensorflow as tf
 
 from image_pipeline.components.augment import draws
-from image_pipeline.components.augment.batch import Batch
+from image_pipeline.components.augment.batch import Batch, Rectangles, is_covered
 from image_pipeline.components.augment.options import CutMix, Mixup
-from image_pipeline.components.augment.partner import has_partner, partner_of
-from image_pipeline.components.augment.rectangle import Rectangles, is_covered
 
 # A share is a multiple of 2**-16: times a level, it fits float32's 24 bits, so nothing is rounded
 # but the result.
@@ -171,3 +169,51 @@ def _check_no_boxes(batch: Batch, step: str) -> None:
             f"{step} needs images without boxes, whose objects would be mixed too, got boxes; "
             f"leave {step} out."
         )
+
+
+def mix_labels(class_ids: tf.Tensor, own_share: tf.Tensor, num_classes: int) -> tf.Tensor:
+    """Gives each image its own class and its partner's, by their shares.
+
+    Args:
+      class_ids: int64 [batch]; -1, no class, adds nothing.
+      own_share: float32 [batch], see `Batch`.
+      num_classes: how many classes there are.
+
+    Returns:
+      float32 [batch, num_classes].
+    """
+    return mix_rows(tf.one_hot(class_ids, num_classes), own_share)
+
+
+def mix_rows(own: tf.Tensor, own_share: tf.Tensor) -> tf.Tensor:
+    """Mixes what each image has with what its partner has: float32 [batch, ...], as `own`."""
+    share = tf.reshape(own_share, [-1] + [1] * (own.shape.rank - 1))
+    return share * own + (1 - share) * partner_of(own)
+
+
+def partner_of(values: tf.Tensor) -> tf.Tensor:
+    """Gives each element its partner's value: 0 and 1 are partners, 2 and 3, and so on.
+
+    So neighbours mix, and a batch that is cut into workers' shares at even positions mixes as if it
+    were not cut. The last of an odd batch is its own partner.
+
+    Args:
+      values: [batch, ...], any type.
+
+    Returns:
+      The same shape and type.
+    """
+    return tf.gather(values, _partners(values))
+
+
+def has_partner(values: tf.Tensor) -> tf.Tensor:
+    """Whether each element has a partner besides itself: bool [batch]."""
+    return _partners(values) != tf.range(tf.shape(values)[0])
+
+
+def _partners(values: tf.Tensor) -> tf.Tensor:
+    """The partners' places: int32 [batch]."""
+    count = tf.shape(values)[0]
+    places = tf.range(count)
+    partners = tf.bitwise.bitwise_xor(places, 1)
+    return tf.where(partners < count, partners, places)

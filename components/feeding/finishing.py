@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from image_pipeline.components import contract
-from image_pipeline.components.augment import apply, flip
+from image_pipeline.components.augment import apply, geometry
 from image_pipeline.components.augment.batch import Batch
 from image_pipeline.components.augment.options import FlipHorizontal, UserStep, check_steps
 from image_pipeline.components.errors import UserError
@@ -50,7 +50,7 @@ def make_augment(feeding: FeedingOptions, view: ViewOptions, kind: LabelKind = C
     ]
     mirror = None
     if mirrors:
-        mirror = _compile_step(flip.mirror, "mirror", feeding, view, tf.bool, kind)
+        mirror = _compile_step(geometry.mirror, "mirror", feeding, view, tf.bool, kind)
 
     def augment(batch: Batch, keys: tf.Tensor, mirrored: tf.Tensor) -> Batch:
         for function in functions:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from image_pipeline.components.augment import crop, draws
+from image_pipeline.components.augment import draws, geometry
 from image_pipeline.components.feeding.compiled import compile_or_keep, once
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.parse import Tensors
@@ -39,7 +39,7 @@ class KeyMaker:
 
         Returns:
           `drawn` with `KEY` uint64 [batch] and `MIRRORED` bool [batch]; and int32 [batch, 4], see
-          `crop.draw_crop_windows`, or None if the centre is taken.
+          `geometry.draw_crop_windows`, or None if the centre is taken.
         """
         # With mirror images each crop comes twice, and both share all random steps.
         mirrors = self._feeding.many_views.mirror
@@ -51,7 +51,7 @@ class KeyMaker:
             return drawn, None
         sizes = tf.stack([drawn["height"], drawn["width"]], axis=1)
         # The crop is the first of the steps: number 0.
-        return drawn, crop.draw_crop_windows(sizes, draws.fold(keys, 0), self._feeding.crop)
+        return drawn, geometry.draw_crop_windows(sizes, draws.fold(keys, 0), self._feeding.crop)
 
 
 def _compile_keys() -> Callable[..., tf.Tensor]:

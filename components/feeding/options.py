@@ -10,8 +10,8 @@ from image_pipeline.components.augment.options import (
     Mixup,
     PadAndCrop,
     RandomResizedCrop,
+    Steps,
 )
-from image_pipeline.components.augment.steps import Steps
 from image_pipeline.components.options import Options
 from image_pipeline.components.path_lists import PathList
 

@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from image_pipeline.components import contract
-from image_pipeline.components.augment import mixed_labels
+from image_pipeline.components.augment import mix
 from image_pipeline.components.augment.batch import Batch
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
@@ -48,5 +48,5 @@ def make_labels(
 def _mix(labels: tf.Tensor, own_share: tf.Tensor | None, graph: TransformGraph) -> tf.Tensor:
     own_share = tf.ones(tf.shape(labels)[:1], tf.float32) if own_share is None else own_share
     if graph.label is not None:
-        return mixed_labels.mix_rows(labels, own_share)
-    return mixed_labels.mix_labels(labels, own_share, len(graph.class_names))
+        return mix.mix_rows(labels, own_share)
+    return mix.mix_labels(labels, own_share, len(graph.class_names))

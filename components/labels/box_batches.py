@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-from image_pipeline.components.augment.boxes import clip_boxes, shares_inside
+from image_pipeline.components.augment.batch import clip_boxes, shares_inside
 from image_pipeline.components.labels.kind import BOX_LABELS, COLUMNS, PLACES, VISIBLE
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.options import ViewOptions

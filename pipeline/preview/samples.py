@@ -9,8 +9,8 @@ import numpy as np
 
 from image_pipeline.components.arrays.in_place import fetch
 from image_pipeline.components.augment import apply
+from image_pipeline.components.augment.mix import partner_of
 from image_pipeline.components.augment.options import UserStep
-from image_pipeline.components.augment.partner import partner_of
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import find_index
 from image_pipeline.components.dataset.stored import IMAGE_KEYS, StoredRecords, take_image

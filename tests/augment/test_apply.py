@@ -9,15 +9,15 @@ import tensorflow as tf
 from image_pipeline.components.augment import draws
 from image_pipeline.components.augment.apply import _FUNCTIONS, apply_steps, check_user_steps
 from image_pipeline.components.augment.batch import Batch
-from image_pipeline.components.augment.flip import flip_horizontal
+from image_pipeline.components.augment.geometry import Rotate, flip_horizontal, rotate
 from image_pipeline.components.augment.options import (
+    STEPS,
     ColorJitter,
     FlipHorizontal,
     RandomErasing,
     RandomResizedCrop,
+    read_step,
 )
-from image_pipeline.components.augment.rotate import Rotate, rotate
-from image_pipeline.components.augment.steps import STEPS, read_step
 from image_pipeline.components.errors import UserError
 from tests.augment.ways import make_batch, make_keys, run_in_all_ways
 

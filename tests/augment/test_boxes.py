@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from image_pipeline.components.augment.boxes import clip_boxes
+from image_pipeline.components.augment.batch import clip_boxes
 
 pytestmark = pytest.mark.unit
 

@@ -3,7 +3,7 @@ import pytest
 from PIL import Image
 
 from image_pipeline.components.augment import draws
-from image_pipeline.components.augment.color_jitter import color_jitter
+from image_pipeline.components.augment.color import color_jitter
 from image_pipeline.components.augment.options import ColorJitter
 from tests.augment.test_levels import _shift_hue as shift_hue
 from tests.augment.ways import make_batch, make_keys, run_in_all_ways

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from image_pipeline.components.augment import draws
-from image_pipeline.components.augment.crop import CROP_TRIES, draw_crop_windows
+from image_pipeline.components.augment.geometry import CROP_TRIES, draw_crop_windows
 from image_pipeline.components.augment.options import RandomResizedCrop
 
 pytestmark = pytest.mark.unit

@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from image_pipeline.components.augment import draws
 from image_pipeline.components.augment.batch import Batch
-from image_pipeline.components.augment.flip import flip_horizontal, flip_vertical, mirror
+from image_pipeline.components.augment.geometry import flip_horizontal, flip_vertical, mirror
 from image_pipeline.components.augment.options import FlipHorizontal, FlipVertical
 from tests.augment.ways import make_batch, make_keys, run_in_all_ways
 

@@ -5,8 +5,7 @@ import pytest
 import tensorflow as tf
 
 from image_pipeline.components.augment.apply import apply_steps
-from image_pipeline.components.augment.options import check_steps
-from image_pipeline.components.augment.steps import read_step
+from image_pipeline.components.augment.options import check_steps, read_step
 from image_pipeline.components.errors import UserError
 from tests.augment.ways import make_batch, make_keys
 

@@ -3,7 +3,7 @@ import pytest
 import scipy.ndimage
 
 from image_pipeline.components.augment import draws
-from image_pipeline.components.augment.gaussian_blur import gaussian_blur, weigh_taps
+from image_pipeline.components.augment.color import gaussian_blur, weigh_taps
 from image_pipeline.components.augment.options import GaussianBlur
 from tests.augment.ways import make_batch, make_keys, run_in_all_ways
 from tests.tiers import wide

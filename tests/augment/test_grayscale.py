@@ -3,7 +3,7 @@ import pytest
 from PIL import Image
 
 from image_pipeline.components.augment import draws
-from image_pipeline.components.augment.grayscale import grayscale
+from image_pipeline.components.augment.color import grayscale
 from image_pipeline.components.augment.options import Grayscale
 from tests.augment.ways import make_batch, make_keys, run_in_all_ways
 

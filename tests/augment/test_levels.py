@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image, ImageFilter, ImageStat
 
-from image_pipeline.components.augment import levels
+from image_pipeline.components.augment import color
 from tests.augment.ways import make_batch
 
 pytestmark = pytest.mark.unit
@@ -46,12 +46,12 @@ def _gray(image):
 def test_gray_is_pillows_for_every_colour_of_a_grid():
     steps = np.array([*range(0, 256, 5), 1, 2, 127, 128, 254], np.uint8)
     colours = np.stack(np.meshgrid(steps, steps, steps), axis=-1).reshape(1, len(steps), -1, 3)
-    np.testing.assert_array_equal(_run(levels.to_gray, colours)[0, ..., 0], _gray(colours[0]))
+    np.testing.assert_array_equal(_run(color.to_gray, colours)[0, ..., 0], _gray(colours[0]))
 
 
 def test_brightness_is_a_product(images):
     expected = _blend(images, 0, FACTORS)
-    np.testing.assert_array_equal(_run(levels.scale_brightness, images, FACTORS), expected)
+    np.testing.assert_array_equal(_run(color.scale_brightness, images, FACTORS), expected)
     assert (expected[0] == 0).all() and (expected[2] == images[2]).all()
 
 
@@ -60,36 +60,36 @@ def test_contrast_blends_with_the_rounded_mean_of_gray(images):
         int(ImageStat.Stat(Image.fromarray(each).convert("L")).mean[0] + 0.5) for each in images
     ]
     expected = _blend(images, np.reshape(means, [-1, 1, 1, 1]), FACTORS)
-    np.testing.assert_array_equal(_run(levels.scale_contrast, images, FACTORS), expected)
+    np.testing.assert_array_equal(_run(color.scale_contrast, images, FACTORS), expected)
     assert (expected[0] == means[0]).all()
 
 
 def test_the_mean_of_gray_is_rounded_half_up():
     image = np.array([3, 4], np.uint8).reshape(1, 1, 2, 1)
     black = np.zeros([1, 1, 1, 1], np.float32)
-    assert _run(levels.scale_contrast, image, black).ravel().tolist() == [4, 4]
+    assert _run(color.scale_contrast, image, black).ravel().tolist() == [4, 4]
 
 
 def test_the_mean_of_a_large_white_image_is_white():
     white = tf.fill([1, 3000, 3000, 1], 255.0)
-    assert (levels.scale_contrast(white, tf.zeros([1, 1, 1, 1])).numpy() == 255).all()
+    assert (color.scale_contrast(white, tf.zeros([1, 1, 1, 1])).numpy() == 255).all()
 
 
 def test_saturation_blends_with_gray(images):
     gray = np.stack([_gray(each) for each in images])[..., None]
     expected = _blend(images, gray, FACTORS)
-    np.testing.assert_array_equal(_run(levels.scale_saturation, images, FACTORS), expected)
+    np.testing.assert_array_equal(_run(color.scale_saturation, images, FACTORS), expected)
 
 
 def test_sharpness_blends_with_pillows_smooth(images):
     smooth = [np.asarray(Image.fromarray(each).filter(ImageFilter.SMOOTH)) for each in images]
     expected = _blend(images, np.stack(smooth), FACTORS)
-    np.testing.assert_array_equal(_run(levels.scale_sharpness, images, FACTORS), expected)
+    np.testing.assert_array_equal(_run(color.scale_sharpness, images, FACTORS), expected)
 
 
 def test_sharpness_leaves_an_image_without_an_inside():
     image = make_batch(1, 2, 9).images.numpy()
-    np.testing.assert_array_equal(_run(levels.scale_sharpness, image, FACTORS[:1]), image)
+    np.testing.assert_array_equal(_run(color.scale_sharpness, image, FACTORS[:1]), image)
 
 
 def _shift_hue(pixel, sixths):
@@ -126,11 +126,11 @@ def test_hue_is_the_textbooks(images, sixths):
     expected = np.reshape(
         [_shift_hue(pixel, sixths) for pixel in images.reshape(-1, 3)], images.shape
     )
-    np.testing.assert_array_equal(_run(levels.shift_hue, images, shifts), expected)
+    np.testing.assert_array_equal(_run(color.shift_hue, images, shifts), expected)
 
 
 def test_hue_is_what_pythons_colorsys_makes_of_it(images):
-    shifted = _run(levels.shift_hue, images, np.full([6, 1, 1, 1], 0.75, np.float32))
+    shifted = _run(color.shift_hue, images, np.full([6, 1, 1, 1], 0.75, np.float32))
     for before, after in zip(images.reshape(-1, 3), shifted.reshape(-1, 3), strict=True):
         hue, saturation, value = colorsys.rgb_to_hsv(*(before / 255))
         expected = np.multiply(colorsys.hsv_to_rgb((hue + 0.75 / 6) % 1, saturation, value), 255)
@@ -139,15 +139,15 @@ def test_hue_is_what_pythons_colorsys_makes_of_it(images):
 
 def test_one_channel_has_no_colour_to_change():
     image = make_batch(6, channels=1).images.numpy()
-    for function in (levels.scale_saturation, levels.shift_hue):
+    for function in (color.scale_saturation, color.shift_hue):
         np.testing.assert_array_equal(_run(function, image, FACTORS), image)
 
 
 def test_numbers_are_spread_over_the_whole_interval_in_even_steps():
     last = 1 - 2.0**-24
-    spread = levels.draw_evenly(tf.constant([0, 0.5, last], tf.float32), -1, 2).numpy()
+    spread = color.draw_evenly(tf.constant([0, 0.5, last], tf.float32), -1, 2).numpy()
     assert spread.shape == (3, 1, 1, 1)
     assert spread.ravel().tolist() == [-1, 0.5, 2]
-    many = levels.draw_evenly(tf.range(0, 1, 1 / 999), 0.8, 1.2).numpy() * levels.TICKS
+    many = color.draw_evenly(tf.range(0, 1, 1 / 999), 0.8, 1.2).numpy() * color.TICKS
     assert (many == np.round(many)).all()
-    assert many.min() == round(0.8 * levels.TICKS) and many.max() > 1.199 * levels.TICKS
+    assert many.min() == round(0.8 * color.TICKS) and many.max() > 1.199 * color.TICKS

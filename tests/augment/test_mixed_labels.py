@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from image_pipeline.components.augment.mixed_labels import mix_labels
+from image_pipeline.components.augment.mix import mix_labels
 
 pytestmark = pytest.mark.unit
 

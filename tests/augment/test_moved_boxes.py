@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from image_pipeline.components.augment.apply import apply_steps
-from image_pipeline.components.augment.batch import Batch
-from image_pipeline.components.augment.boxes import replace_boxes, shares_inside
-from image_pipeline.components.augment.steps import STEPS, read_step
+from image_pipeline.components.augment.batch import Batch, replace_boxes, shares_inside
+from image_pipeline.components.augment.options import STEPS, read_step
 from tests.augment.ways import make_keys
 
 pytestmark = pytest.mark.unit

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from image_pipeline.components.augment import options
 from image_pipeline.components.augment.apply import apply_steps
 from image_pipeline.components.augment.batch import Batch
-from image_pipeline.components.augment.steps import STEPS, read_step
+from image_pipeline.components.augment.options import STEPS, read_step
 from image_pipeline.components.dataset.record import IGNORED
 from tests.augment.ways import make_keys
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from image_pipeline.components.augment import draws
 from image_pipeline.components.augment.batch import Batch
+from image_pipeline.components.augment.geometry import pad_and_crop
 from image_pipeline.components.augment.options import PadAndCrop
-from image_pipeline.components.augment.pad_and_crop import pad_and_crop
 from image_pipeline.components.dataset.record import IGNORED
 from tests.augment.ways import check_hangs_on_keys_only, make_batch, make_keys, run_in_all_ways
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from image_pipeline.components.augment.partner import has_partner, partner_of
+from image_pipeline.components.augment.mix import has_partner, partner_of
 
 pytestmark = pytest.mark.unit
 

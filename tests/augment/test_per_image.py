@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from image_pipeline.components.augment.per_image import map_images
+from image_pipeline.components.augment.batch import map_images
 from tests.augment.ways import make_batch
 
 pytestmark = pytest.mark.unit

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image, ImageFilter, ImageOps
 
-from image_pipeline.components.augment import draws, warp
+from image_pipeline.components.augment import draws, geometry
 from image_pipeline.components.augment.options import RandAugment
 from image_pipeline.components.augment.rand_augment import (
     OPERATIONS,
@@ -80,7 +80,7 @@ def _coordinates(name, magnitude, height, width):
     matrix = make_matrices(height, width, magnitude)[OPERATIONS.index(name)]
     rows, columns = (
         each[0].numpy()
-        for each in warp.affine_coordinates(height, width, tf.constant(matrix[None]))
+        for each in geometry.affine_coordinates(height, width, tf.constant(matrix[None]))
     )
     np.testing.assert_allclose(np.stack([columns, rows], axis=-1), places, rtol=0, atol=1e-4)
     return rows, columns
@@ -190,8 +190,8 @@ def test_a_turn_is_counterclockwise_and_pillows():
     y, x = np.mgrid[:41, :41]
     image = (100 + 2 * x + y).astype(np.uint8)
     matrix = tf.constant(make_matrices(41, 41, 10)[5:6])
-    place = warp.affine_coordinates(41, 41, matrix)
-    turned = warp.warp(tf.constant(image[None, ..., None]), *place, "constant", 0).numpy()[
+    place = geometry.affine_coordinates(41, 41, matrix)
+    turned = geometry.warp(tf.constant(image[None, ..., None]), *place, "constant", 0).numpy()[
         0, ..., 0
     ]
     expected = np.asarray(Image.fromarray(image).rotate(30, Image.Resampling.BILINEAR))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from image_pipeline.components.augment.rectangle import Rectangles, is_covered
+from image_pipeline.components.augment.batch import Rectangles, is_covered
 
 pytestmark = pytest.mark.unit
 

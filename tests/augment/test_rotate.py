@@ -6,9 +6,13 @@ import tensorflow as tf
 
 from image_pipeline.components.augment import draws
 from image_pipeline.components.augment.batch import Batch
+from image_pipeline.components.augment.geometry import (
+    affine_coordinates,
+    inverse_rotation,
+    rotate,
+    warp,
+)
 from image_pipeline.components.augment.options import Rotate
-from image_pipeline.components.augment.rotate import inverse_rotation, rotate
-from image_pipeline.components.augment.warp import affine_coordinates, warp
 from image_pipeline.components.dataset.record import IGNORED
 from tests.augment.test_warp import level_at, sample
 from tests.augment.ways import check_hangs_on_keys_only, make_batch, make_keys, run_in_all_ways

@@ -5,7 +5,7 @@ import sys
 import pydantic
 import pytest
 
-from image_pipeline.components.augment import steps
+from image_pipeline.components.augment import options
 from image_pipeline.components.augment.options import (
     CutMix,
     Cutout,
@@ -13,9 +13,10 @@ from image_pipeline.components.augment.options import (
     PadAndCrop,
     RandomResizedCrop,
     Rotate,
+    Steps,
     UserStep,
+    read_step,
 )
-from image_pipeline.components.augment.steps import Steps, read_step
 from image_pipeline.components.options import Options
 from image_pipeline.components.views.options import ViewOptions
 
@@ -29,7 +30,7 @@ class _Feeding(Options):
     augment: Steps = (RandomResizedCrop(), FlipHorizontal())
 
 
-NAMES = sorted(steps.STEPS)
+NAMES = sorted(options.STEPS)
 # Each step with an option that is not its default.
 CHANGED = [
     {"op": "random_resized_crop", "area": [0.2, 0.9]},
@@ -62,8 +63,8 @@ def test_the_list_of_changed_options_names_every_step():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_alone_is_a_step_with_its_defaults(name):
     step = read_step(name)
-    assert type(step) is steps.STEPS[name]
-    assert step == steps.STEPS[name]() and step.op == name
+    assert type(step) is options.STEPS[name]
+    assert step == options.STEPS[name]() and step.op == name
 
 
 @pytest.mark.parametrize("settings", CHANGED, ids=lambda settings: settings["op"])
@@ -114,7 +115,7 @@ def test_a_list_keeps_its_order_and_may_mix_all_forms():
 )
 def test_an_unknown_name_brings_the_known_ones_and_the_nearest(name, nearest):
     message = _validation_message([name])
-    assert f"one of {', '.join(steps.STEPS)}, got {name!r}" in message and nearest in message
+    assert f"one of {', '.join(options.STEPS)}, got {name!r}" in message and nearest in message
     assert ("did you mean" in message) == ("mean" in nearest)
 
 
@@ -246,7 +247,6 @@ def test_a_length_is_given_once():
 
 @pytest.mark.e2e
 def test_steps_are_read_without_tensorflow():
-    code = (
-        "import sys, image_pipeline.components.augment.steps; sys.exit('tensorflow' in sys.modules)"
-    )
+    module = "image_pipeline.components.augment.options"
+    code = f"import sys, {module}; sys.exit('tensorflow' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from image_pipeline.components.augment.apply import apply_steps
-from image_pipeline.components.augment.steps import read_step
+from image_pipeline.components.augment.options import read_step
 from tests.augment.ways import make_batch, make_keys
 
 pytestmark = pytest.mark.unit

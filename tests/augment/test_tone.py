@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image, ImageOps
 
-from image_pipeline.components.augment import tone
+from image_pipeline.components.augment import rand_augment
 from tests.augment.ways import make_batch
 
 pytestmark = pytest.mark.unit
@@ -37,20 +37,20 @@ def _pillow(function, images, *arguments):
 def test_posterize_is_pillows(bits):
     images = _images()
     expected = _pillow(ImageOps.posterize, images, bits)
-    np.testing.assert_array_equal(_run(tone.posterize, images, bits), expected)
+    np.testing.assert_array_equal(_run(rand_augment.posterize, images, bits), expected)
 
 
 @pytest.mark.parametrize("threshold", [0, 25.5, 128, 255])
 def test_solarize_is_pillows(threshold):
     images = _images()
     expected = _pillow(ImageOps.solarize, images, threshold)
-    np.testing.assert_array_equal(_run(tone.solarize, images, threshold), expected)
+    np.testing.assert_array_equal(_run(rand_augment.solarize, images, threshold), expected)
 
 
 def test_equalize_is_pillows():
     images = _images()
     expected = _pillow(ImageOps.equalize, images)
-    np.testing.assert_array_equal(_run(tone.equalize, images), expected)
+    np.testing.assert_array_equal(_run(rand_augment.equalize, images), expected)
     assert (expected[0] != images[0]).any() and (expected[3] == images[3]).all()
 
 
@@ -60,13 +60,13 @@ def test_equalize_is_pillows_for_few_pixels(size):
     images = make_batch(4, *size, seed=1).images.numpy()
     images[1] = np.minimum(images[1], 3)
     expected = _pillow(ImageOps.equalize, images)
-    np.testing.assert_array_equal(_run(tone.equalize, images), expected)
+    np.testing.assert_array_equal(_run(rand_augment.equalize, images), expected)
 
 
 def test_equalize_of_one_channel():
     images = make_batch(2, 30, 30, channels=1).images.numpy()
     expected = _pillow(ImageOps.equalize, images[..., 0])
-    np.testing.assert_array_equal(_run(tone.equalize, images)[..., 0], expected)
+    np.testing.assert_array_equal(_run(rand_augment.equalize, images)[..., 0], expected)
 
 
 def _spread_levels(channel):
@@ -80,7 +80,7 @@ def test_autocontrast_is_the_exact_quotient_rounded_down():
     images = _images()
     spread = [[_spread_levels(each[..., c]) for c in range(3)] for each in images]
     expected = np.moveaxis(np.array(spread), 1, -1)
-    np.testing.assert_array_equal(_run(tone.autocontrast, images), expected)
+    np.testing.assert_array_equal(_run(rand_augment.autocontrast, images), expected)
 
 
 def test_autocontrast_of_every_pair_of_bounds_is_exact_and_pillows_but_for_its_rounding_errors():
@@ -89,7 +89,7 @@ def test_autocontrast_of_every_pair_of_bounds_is_exact_and_pillows_but_for_its_r
         images[greatest - 1, 0, :, 0] = np.minimum(np.arange(256), greatest)
     for least in (0, 1, 100):
         shown = np.maximum(images[least:], least)
-        spread = _run(tone.autocontrast, shown)
+        spread = _run(rand_augment.autocontrast, shown)
         for before, after in zip(shown, spread, strict=True):
             np.testing.assert_array_equal(after, _spread_levels(before))
             pillow = np.asarray(ImageOps.autocontrast(Image.fromarray(before[..., 0])))

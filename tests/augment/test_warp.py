@@ -3,8 +3,8 @@ import pytest
 import scipy.ndimage
 import tensorflow as tf
 
-from image_pipeline.components.augment.boxes import clip_boxes
-from image_pipeline.components.augment.warp import (
+from image_pipeline.components.augment.batch import clip_boxes
+from image_pipeline.components.augment.geometry import (
     affine_coordinates,
     move_boxes,
     warp,

@@ -8,7 +8,7 @@ import tensorflow as tf
 import tensorflow_transform as tft
 
 from image_pipeline.components import contract
-from image_pipeline.components.augment import flip
+from image_pipeline.components.augment import geometry
 from image_pipeline.components.augment.batch import Batch
 from image_pipeline.components.augment.options import FlipHorizontal
 from image_pipeline.components.errors import UserError
@@ -147,7 +147,7 @@ def pass_through_strings(images, keys):
     """A step that XLA does not know."""
     texts = tf.strings.as_string(tf.cast(images, tf.int32))
     numbers = tf.strings.to_number(texts, tf.int32)
-    return flip.mirror(Batch(tf.cast(numbers, tf.uint8)), keys % 2 == 0).images
+    return geometry.mirror(Batch(tf.cast(numbers, tf.uint8)), keys % 2 == 0).images
 
 
 def test_a_step_that_cannot_be_compiled_is_taken_all_the_same(caplog):

@@ -6,7 +6,7 @@ import typing
 import pytest
 import yaml
 
-from image_pipeline.components.augment.steps import STEPS
+from image_pipeline.components.augment.options import STEPS
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.options import Options
 from image_pipeline.config import PipelineConfig, load_config
