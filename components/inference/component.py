@@ -15,9 +15,9 @@ from tfx.utils import path_utils
 
 from image_pipeline.components.beam.identifying_driver import IdentifyingDriver
 from image_pipeline.components.code_version import code_version
-from image_pipeline.components.inference.bulk import write_predictions
 from image_pipeline.components.inference.named_images import fingerprint_images
 from image_pipeline.components.inference.options import InferenceOptions, options_for_others
+from image_pipeline.components.inference.predict import write_predictions
 from image_pipeline.components.meaning.options import IngestOptions
 
 

@@ -1,28 +1,46 @@
-"""An exported model, loaded: image files in, rows of predictions out."""
+"""An exported model, loaded: image files in, rows of predictions out, and what these mean.
+
+A prediction is a dict that JSON can hold, but for a mask's PNG, whose key is `MASK_BYTES`.
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError, explain_shortage
 from image_pipeline.components.images.sound import SoundOptions
 from image_pipeline.components.messages import describe_error
 from image_pipeline.components.tasks.signatures import (
+    BOXES,
     CLASSES,
+    CONFIDENCE,
+    COUNT,
     ERROR,
     IMAGE_BYTES,
+    LABEL,
+    LABELS,
+    MASK,
+    MASK_BYTES,
     MODEL_FILE,
     PIXELS,
+    PROBABILITIES,
+    SCORES,
     SERVE_IMAGES,
     SERVE_PIXELS,
+    TAGS,
     VALID,
+    VALUE,
 )
 from image_pipeline.components.trees import fetch_tree
 
 Row = dict[str, Any]
 """The outputs of SERVE_IMAGES for one file: a NumPy array or scalar for each output."""
+Prediction = dict[str, Any]
+"""What that means to a person."""
 
 
 class ExportedModel:
@@ -38,10 +56,22 @@ class ExportedModel:
           UserError: if it is not a model, or was not exported by this project.
         """
         self.folder = folder
-        # Kept whole: a signature does not hold on to the variables that it reads.
-        self.loaded = _load(folder)
+        if not files.is_file(files.join(folder, MODEL_FILE)):
+            raise UserError(
+                f"{folder!r} holds no SavedModel ({MODEL_FILE}); give a model's folder."
+            )
+        local = fetch_tree(folder)
+        try:
+            # Kept whole: a signature does not hold on to the variables that it reads.
+            self.loaded = tf.saved_model.load(local)
+        except Exception as error:  # Of a damaged file, TensorFlow raises many kinds.
+            raise _damaged(folder, error) from error
         self._serve = self.loaded.signatures.get(SERVE_IMAGES)
-        if self._serve is None or not _is_ours(self._serve):
+        if (
+            self._serve is None
+            or set(self._serve.structured_input_signature[1]) != {IMAGE_BYTES}
+            or not {VALID, ERROR} <= set(self._serve.structured_outputs)
+        ):
             raise UserError(
                 f"{folder!r} is a SavedModel, but its signature {SERVE_IMAGES!r} does not take "
                 f"{IMAGE_BYTES!r} and return {VALID!r} and {ERROR!r}: only models that this "
@@ -96,16 +126,6 @@ class ExportedModel:
         return [name.decode() for name in row[CLASSES]]
 
 
-def _load(folder: str) -> Any:
-    if not files.is_file(files.join(folder, MODEL_FILE)):
-        raise UserError(f"{folder!r} holds no SavedModel ({MODEL_FILE}); give a model's folder.")
-    local = fetch_tree(folder)
-    try:
-        return tf.saved_model.load(local)
-    except Exception as error:  # Of a damaged file, TensorFlow raises many kinds.
-        raise _damaged(folder, error) from error
-
-
 def _damaged(folder: str, error: Exception) -> UserError:
     return explain_shortage(error) or UserError(
         f"the model in {folder!r} cannot be used: {describe_error(error)}; is it whole? Push or "
@@ -113,6 +133,45 @@ def _damaged(folder: str, error: Exception) -> UserError:
     )
 
 
-def _is_ours(signature: Any) -> bool:
-    takes = set(signature.structured_input_signature[1])
-    return takes == {IMAGE_BYTES} and {VALID, ERROR} <= set(signature.structured_outputs)
+def describe_row(row: Row, top: int) -> Prediction:
+    """The prediction of a valid row; numbers are the model's float32, exactly.
+
+    Args:
+      row: the outputs of the signature for image files for one file.
+      top: how many of the likeliest classes, tags or objects are named at most.
+
+    Returns:
+      For classes `label`, `probability`, `top`; for tags `tags`, `top`; for values `value`; for
+      masks `classes` (the share of pixels of each that occurs), `confidence` and the PNG; for boxes
+      `objects`, likeliest first, and `count`, of which those are the first.
+    """
+    if VALUE in row:
+        return {"value": float(row[VALUE])}
+    names = [name.decode() for name in row[CLASSES]]
+    if MASK in row:
+        ids, pixels = np.unique(row[MASK][row[MASK] != record.IGNORED], return_counts=True)
+        order = sorted(zip(ids, pixels, strict=True), key=lambda pair: (-pair[1], pair[0]))
+        return {
+            "classes": {names[id_]: float(count / row[MASK].size) for id_, count in order},
+            "confidence": float(row[CONFIDENCE]),
+            MASK_BYTES: bytes(row[MASK_BYTES]),
+        }
+    if BOXES in row:
+        objects = [
+            {
+                "label": row[LABELS][number].decode(),
+                "score": float(row[SCORES][number]),
+                "box": [float(side) for side in row[BOXES][number]],
+            }
+            for number in range(min(int(row[COUNT]), top))
+        ]
+        return {"count": int(row[COUNT]), "objects": objects}
+    probabilities = row[PROBABILITIES]
+    # Of equally likely ones the first in the vocabulary comes first, as argmax has it.
+    ranked = np.argsort(-probabilities, kind="stable")[:top]
+    likeliest = [{"label": names[id_], "probability": float(probabilities[id_])} for id_ in ranked]
+    if TAGS in row:
+        return {"tags": [name.decode() for name in row[TAGS] if name], "top": likeliest}
+    label = row[LABEL].decode()
+    probability = float(probabilities[names.index(label)])
+    return {"label": label, "probability": probability, "top": likeliest}

@@ -61,24 +61,21 @@ def convert_model(model: ExportedModel, weights: Weights = "float32") -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         # The converter would do so itself, and go on without signatures where that fails.
         tf.saved_model.save(model.loaded, folder, function.get_concrete_function())
-        return _convert(model, tf.lite.TFLiteConverter.from_saved_model(folder), weights)
-
-
-def _convert(model: ExportedModel, converter: tf.lite.TFLiteConverter, weights: Weights) -> bytes:
-    if weights != "float32":
-        converter.optimizations = [tf.lite.Optimize.DEFAULT]
-    if weights == "float16":
-        converter.target_spec.supported_types = [tf.float16]
-    try:
-        return converter.convert()
-    except Exception as error:  # TensorFlow's own classes for it are private.
-        if shortage := explain_shortage(error):
-            raise shortage from error
-        lines = [line.strip() for line in str(error).splitlines() if "tf." in line]
-        raise UserError(
-            f"{model.folder!r} cannot be converted to LiteRT, which lacks an operation that it "
-            f"needs: {(lines or [str(error)])[0][:300]}; export another model."
-        ) from error
+        converter = tf.lite.TFLiteConverter.from_saved_model(folder)
+        if weights != "float32":
+            converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        if weights == "float16":
+            converter.target_spec.supported_types = [tf.float16]
+        try:
+            return converter.convert()
+        except Exception as error:  # TensorFlow's own classes for it are private.
+            if shortage := explain_shortage(error):
+                raise shortage from error
+            lines = [line.strip() for line in str(error).splitlines() if "tf." in line]
+            raise UserError(
+                f"{model.folder!r} cannot be converted to LiteRT, which lacks an operation that it "
+                f"needs: {(lines or [str(error)])[0][:300]}; export another model."
+            ) from error
 
 
 def describe_model(model: ExportedModel) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
@@ -57,10 +57,8 @@ def read_images(named: Sequence[str], options: IngestOptions) -> Iterator[NamedI
     """
     threads = usable_cores() if all(map(files.is_local, named)) else REMOTE_THREADS // 4
 
-    def read(listed: _Listed) -> NamedImage:
-        return _read(*listed, options)
-
-    yield from map_in_order(read, _list_all(named, options), threads, ahead=2)
+    listed = (found for each in named for found in _list_named(each, options))
+    yield from map_in_order(lambda found: _read(*found, options), listed, threads, ahead=2)
 
 
 def fingerprint_images(named: str, options: IngestOptions) -> str:
@@ -88,14 +86,13 @@ def no_files(*named: str) -> UserError:
     return UserError(f"There are no files in {', '.join(map(repr, named))}; name others.")
 
 
-def _list_all(named: Iterable[str], options: IngestOptions) -> Iterator[_Listed]:
-    for each in named:
-        yield from _list_named(each, options)
-
-
 def _list_named(named: str, options: IngestOptions) -> Iterator[_Listed]:
     kind = kind_of(named)
-    if kind is FOLDER and not _is_folder(named):
+    if kind is FOLDER and not (
+        os.path.isdir(named)
+        if files.is_local(named)
+        else not WILD.search(named) and not files.is_file(named)
+    ):
         matching = find_matching(named)
         if not matching:
             raise UserError(f"No file matches {named!r}; correct the pattern.")
@@ -113,12 +110,6 @@ def _list_named(named: str, options: IngestOptions) -> Iterator[_Listed]:
         yield locate(source.root, ref.path), ref, source
     if ref is None and not files.is_local(named):  # A store has no folders without files.
         yield named, _refer(named), source
-
-
-def _is_folder(named: str) -> bool:
-    if files.is_local(named):
-        return os.path.isdir(named)
-    return not WILD.search(named) and not files.is_file(named)
 
 
 def _refer(path: str) -> ImageRef:
@@ -142,18 +133,13 @@ def _read(name: str, ref: ImageRef, source: Source, options: IngestOptions) -> N
         return NamedImage(name, data)
     if has_many_scans(data):
         return NamedImage(name, BadImage(UNSUPPORTED, MANY_SCANS))
-    pixels = _count_pixels(data)
-    if pixels > prepare.max_pixels:
-        message = f"{pixels} pixels; ingest.prepare.max_pixels={prepare.max_pixels}"
-        return NamedImage(name, BadImage(TOO_MANY_PIXELS, message))
-    return NamedImage(name, data, pixels)
-
-
-def _count_pixels(data: bytes) -> int:
-    """As the header declares them; of a file that does not open the model says what is wrong."""
     try:
         with open_image(data) as image:
             height, width = read_size(image)
     except (BadImage, *DECODER_ERRORS):
-        return 0
-    return height * width
+        return NamedImage(name, data)  # The model says what is wrong with it.
+    pixels = height * width
+    if pixels > prepare.max_pixels:
+        message = f"{pixels} pixels; ingest.prepare.max_pixels={prepare.max_pixels}"
+        return NamedImage(name, BadImage(TOO_MANY_PIXELS, message))
+    return NamedImage(name, data, pixels)

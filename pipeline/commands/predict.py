@@ -5,6 +5,7 @@ import sys
 import click
 
 from image_pipeline.commands.shared import CONFIG, SET, quiet_libraries
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.json_text import to_json
 
 
@@ -47,7 +48,6 @@ def predict(
 
     The exit code is 1 if any file could not be answered.
     """
-    from image_pipeline.components.inference.masks import MaskFolder
     from image_pipeline.config import load_config
     from image_pipeline.named_model import find_model
     from image_pipeline.run.preflight import check_output
@@ -61,14 +61,20 @@ def predict(
                 check_output(output_dir, named)
         from image_pipeline.components.inference.exported import ExportedModel
         from image_pipeline.components.inference.predict import predict as ask
+        from image_pipeline.components.inference.predict import write_mask
+        from image_pipeline.components.tasks.signatures import MASK_BYTES
 
         model = ExportedModel(folder)
-        masks = MaskFolder(output_dir, model.outputs)
+        if output_dir is not None and MASK_BYTES not in model.outputs:
+            raise UserError(
+                "--output is for masks, but the model gives none; leave it out, and send what is "
+                "printed to a file."
+            )
         table = PredictionTable(console)
         if not as_json:
             console.print(f"model {folder}", markup=False, soft_wrap=True)
         for prediction in ask(model, images, options, top, batch_size):
-            told = masks.take(prediction)
+            told = write_mask(prediction, output_dir)
             table.count(told)
             if as_json:
                 console.file.write(f"{to_json(told)}\n")

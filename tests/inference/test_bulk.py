@@ -6,11 +6,10 @@ import pathlib
 import pytest
 from tfx import v1 as tfx
 
-from image_pipeline.components.inference.bulk import write_predictions
 from image_pipeline.components.inference.component import ImagePredictor
 from image_pipeline.components.inference.exported import ExportedModel
 from image_pipeline.components.inference.options import InferenceOptions
-from image_pipeline.components.inference.predict import predict
+from image_pipeline.components.inference.predict import predict, write_predictions
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.config import load_config
 from image_pipeline.pipeline import create_pipeline

@@ -11,7 +11,7 @@ from image_pipeline.cli import call, cli
 from image_pipeline.components.images.sound import SoundOptions, decode_sound
 from image_pipeline.components.inference import predict as predicting
 from image_pipeline.components.inference.exported import ExportedModel
-from image_pipeline.components.inference.predict import predict
+from image_pipeline.components.inference.predict import name_mask, predict, write_mask
 from image_pipeline.components.meaning.options import IngestOptions
 from tests import sounds
 from tests.drawings import draw, encode_png
@@ -174,3 +174,35 @@ def test_what_is_no_model_of_ours_is_refused_in_a_sentence(folder, capfd, model_
     assert call(["predict", model_dir, "photos/0.png"], cli) == 1
     said = capfd.readouterr().err.splitlines()
     assert len(said) == 1 and said[0].startswith(message)
+
+
+def test_a_mask_takes_the_place_of_its_image_below_the_folder(tmp_path):
+    prediction = {"file": "photos/../a.jpg", "confidence": 0.5, "mask_bytes": b"PNG"}
+    told = write_mask(prediction, str(tmp_path))
+    path = tmp_path / "photos" / "_" / "a.jpg.png"
+    assert told == {"file": "photos/../a.jpg", "confidence": 0.5, "mask": str(path)}
+    assert path.read_bytes() == b"PNG"
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("/data/a.jpg", "data/a.jpg.png"),
+        ("../../a.jpg", "_/_/a.jpg.png"),
+        ("gs://bucket/x/a.jpg", "bucket/x/a.jpg.png"),
+        ("./a.png", "a.png.png"),
+    ],
+)
+def test_no_name_leads_out_of_the_folder(file, name):
+    assert name_mask(file) == name
+
+
+def test_without_a_folder_nothing_is_written():
+    assert write_mask({"file": "a", "mask_bytes": b""}, None) == {"file": "a"}
+
+
+def test_a_folder_for_masks_of_a_model_that_gives_none_is_refused(folder, capfd):
+    arguments = [export("classification"), "photos", "--output", "masks"]
+    assert call(["predict", *arguments], cli) == 1
+    (said,) = capfd.readouterr().err.splitlines()
+    assert said.startswith("Error: --output is for masks, but the model gives none; leave it out")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from image_pipeline.components.inference.predictions import describe_row
+from image_pipeline.components.inference.exported import describe_row
 
 pytestmark = pytest.mark.unit
 
