@@ -34,7 +34,7 @@ from image_pipeline.components.inference.component import ImagePredictor
 from image_pipeline.components.ingest.component import ImageExampleGen, LatestSpans
 from image_pipeline.components.models.names import IMAGENET, is_dotted, is_saved
 from image_pipeline.components.sources.span_pattern import LATEST
-from image_pipeline.components.tasks.choose_task import choose_task, name_task
+from image_pipeline.components.tasks.choose_task import choose_task
 from image_pipeline.components.training.pusher import Pusher
 from image_pipeline.components.transform.component import ImageTransform
 from image_pipeline.config import PipelineConfig, check_labels_fit, check_pixels_fit, check_splits
@@ -84,7 +84,7 @@ def create_pipeline(
     check_labels_fit(config)
     check_pixels_fit(config)
     check_user_steps(config.feeding.steps)
-    task = name_task(choose_task(config.ingest))
+    task = choose_task(config.ingest).name
     further = record.further_columns(config.ingest.column_types)
     check_slices(task, config.evaluation.slices, further)
     # Raw images become shuffled, sharded, uncompressed TFRecords, split by content.

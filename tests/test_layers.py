@@ -30,8 +30,7 @@ ALLOWED = {
         "components/ingest/run.py",
         *("components/transform/labels.py", "components/transform/run.py"),
         "components/transform/moments.py",
-        *("components/evaluation/counting.py", "components/evaluation/counted_metric.py"),
-        "components/evaluation/collecting.py",
+        *("components/evaluation/counting.py", "components/evaluation/counted_metrics.py"),
         *("pipeline/run/dataflow.py", "pipeline/run/ingest.py", "pipeline/run/template.py"),
     ),
     "tfx": (

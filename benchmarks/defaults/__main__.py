@@ -128,9 +128,9 @@ def _measure_boxes(model_dir: str, data_dir: pathlib.Path) -> float:
 
     from image_pipeline.components.evaluation.average_precision import (
         average_precisions,
+        join_found,
         match_boxes,
     )
-    from image_pipeline.components.evaluation.box_scores import join_found
     from image_pipeline.components.tasks.signatures import OBJECTS
 
     asked = tf.saved_model.load(model_dir).signatures

@@ -64,10 +64,12 @@ class AnswerTable:
     Attributes:
       task: its name; those of masks and boxes have no such table.
       slices: features of the records by which figures are sliced, and the type of each.
+      path_prefix: how the paths of the files begin that workers write rows to.
     """
 
     task: str
     slices: tuple[tuple[str, record.Dtype], ...] = ()
+    path_prefix: str = ""
 
     @property
     def schema(self) -> pa.Schema:
@@ -94,7 +96,9 @@ class AnswerTable:
         """
         own = {
             "classification": lambda: describe_class(
-                _take_first(true), answer, earlier and _is_right(*earlier)
+                _take_first(true),
+                answer,
+                earlier and int(np.argmax(earlier[1])) == _take_first(earlier[0]),
             ),
             "tagging": lambda: {
                 **describe_tags(np.ravel(true) > 0, np.ravel(answer)),
@@ -144,10 +148,6 @@ def describe_tags(is_true: np.ndarray, probabilities: np.ndarray) -> dict[str, A
         ANSWERED_PROBABILITIES: probabilities[is_answered].tolist(),
         LOSS: float(loss),
     }
-
-
-def _is_right(label: Any, probabilities: np.ndarray) -> bool:
-    return int(np.argmax(probabilities)) == _take_first(label)
 
 
 def _count_tags(true: Any, probabilities: np.ndarray) -> list[int]:

@@ -22,9 +22,9 @@ from image_pipeline.components.evaluation.intervals import (
     LEVEL,
     compare_answers,
     estimate_by_drawing,
-    estimate_f1,
     estimate_share,
     reflect,
+    score_class,
     wilson_interval,
 )
 from image_pipeline.components.evaluation.metrics import Estimate
@@ -133,9 +133,7 @@ def _list_classes(counts: sparse.csr_array, names: Sequence[str]) -> list[dict[s
         {
             **{"name": names[id_], "records": true[id_]},
             "mistake": _find_mistake(counts[[id_]].toarray()[0], id_, names),
-            "precision": estimate_share(right[id_], predicted[id_]),
-            "recall": estimate_share(right[id_], true[id_]),
-            "F1": estimate_f1(right[id_], true[id_] + predicted[id_] - 2 * right[id_]),
+            **score_class(right[id_], predicted[id_], true[id_]),
         }
         for id_ in sorted(range(len(names)), key=lambda id_: names[id_])
         if true[id_] or predicted[id_]

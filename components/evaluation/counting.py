@@ -3,11 +3,15 @@
 The Evaluator calls `custom_extractors` by the dotted path of this module.
 """
 
+import contextlib
+import contextvars
+from collections.abc import Iterator
 from typing import Any
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+from apache_beam.io.parquetio import WriteToParquet
 from tensorflow_model_analysis import constants
 from tensorflow_model_analysis.api import model_eval_lib
 from tensorflow_model_analysis.extractors import extractor, slice_key_extractor
@@ -15,10 +19,12 @@ from tensorflow_model_analysis.extractors import extractor, slice_key_extractor
 from image_pipeline.components import progress
 from image_pipeline.components.arrays.in_place import refers
 from image_pipeline.components.dataset import record
-from image_pipeline.components.evaluation.collecting import make_collectors
+from image_pipeline.components.evaluation.answers import AnswerTable
 from image_pipeline.components.evaluation.embedding import fetch_record
-from image_pipeline.components.evaluation.evaluation import CANDIDATE
+from image_pipeline.components.evaluation.evaluation import BASELINE, CANDIDATE
 from image_pipeline.components.training.non_finite import check_probabilities
+
+_WANTED: contextvars.ContextVar[AnswerTable | None] = contextvars.ContextVar("wanted", default=None)
 
 
 def custom_extractors(**arguments: Any) -> list[extractor.Extractor]:
@@ -33,15 +39,24 @@ def custom_extractors(**arguments: Any) -> list[extractor.Extractor]:
     Returns:
       The extractors; for the remaining records they extract what they do by default.
     """
-    count = extractor.Extractor("CountRecords", "CountRecords" >> beam.Map(count_records))
-    fetch = extractor.Extractor("FetchImages", "FetchImages" >> beam.Map(fetch_images))
-    known = extractor.Extractor("LeaveOutUnknown", "LeaveOutUnknown" >> beam.Filter(has_class))
-    finite = extractor.Extractor("CheckFinite", "CheckFinite" >> beam.Map(check_finite))
+
+    def stage(name: str, transform: beam.PTransform) -> extractor.Extractor:
+        return extractor.Extractor(name, name >> transform)
+
     own = model_eval_lib.default_extractors(**arguments)
     # Metrics use this stage's output, whatever follows it; before it, records are not batched.
     names = [each.stage_name for each in own]
     last = names.index(slice_key_extractor.SLICE_KEY_EXTRACTOR_STAGE_NAME)
-    return [count, fetch, *own[:last], known, finite, *make_collectors(), *own[last:]]
+    wanted = _WANTED.get()
+    return [
+        stage("CountRecords", beam.Map(count_records)),
+        stage("FetchImages", beam.Map(fetch_images)),
+        *own[:last],
+        stage("LeaveOutUnknown", beam.Filter(has_class)),
+        stage("CheckFinite", beam.Map(check_finite)),
+        *([] if wanted is None else [stage("KeepAnswers", _KeepAnswers(wanted))]),
+        *own[last:],
+    ]
 
 
 def count_records(extracts: dict[str, Any]) -> dict[str, Any]:
@@ -89,3 +104,35 @@ def check_finite(extracts: dict[str, Any]) -> dict[str, Any]:
 def _of_candidate(values: Any) -> Any:
     """The candidate's values, if another model is measured with it."""
     return values[CANDIDATE] if isinstance(values, dict) and CANDIDATE in values else values
+
+
+@contextlib.contextmanager
+def collect(wanted: AnswerTable) -> Iterator[None]:
+    """Has the extractors that are made within the block write answers.
+
+    TFX tells those who make them neither where its outputs are nor of any options.
+    """
+    token = _WANTED.set(wanted)
+    try:
+        yield
+    finally:
+        _WANTED.reset(token)
+
+
+@beam.ptransform_fn
+def _KeepAnswers(extracts: beam.PCollection, table: AnswerTable) -> beam.PCollection:
+    """Writes answers while TFMA measures, so that no model is run over records again."""
+    write = WriteToParquet(table.path_prefix, table.schema, file_name_suffix=".parquet")
+    _ = extracts | "Describe" >> beam.Map(describe_record, table) | "Write" >> write
+    return extracts
+
+
+def describe_record(extracts: dict[str, Any], table: AnswerTable) -> dict[str, Any]:
+    """The row of a record, from what TFMA has extracted."""
+    labels, predictions = extracts[constants.LABELS_KEY], extracts[constants.PREDICTIONS_KEY]
+    earlier = None
+    if isinstance(predictions, dict) and BASELINE in predictions:
+        # Its ids are those of its own vocabulary, in which the class may be missing.
+        earlier = labels[BASELINE], predictions[BASELINE]
+        labels, predictions = labels[CANDIDATE], predictions[CANDIDATE]
+    return table.make_row(extracts[constants.FEATURES_KEY], labels, predictions, earlier)

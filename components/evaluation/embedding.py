@@ -1,7 +1,7 @@
-"""What an exported model's last layer sees of records, by random access to a data set."""
+"""What an exported model sees of records: labels that it doubts, images unlike all others."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,21 @@ import tensorflow as tf
 from image_pipeline.components import files, threads
 from image_pipeline.components.arrays.in_place import fetch, refers
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.index import RecordIndex
+from image_pipeline.components.dataset.index import RecordIndex, find_index, read_table
+from image_pipeline.components.dataset.manifest import read_manifest
+from image_pipeline.components.dataset.paths import parse_split
 from image_pipeline.components.dataset.stored import StoredRecords, take_parsed_image
 from image_pipeline.components.evaluation.answers import LEAST_PROBABILITY
+from image_pipeline.components.evaluation.facts import (
+    COLUMNS,
+    MISLABELLED,
+    OUTLIER_COLUMNS,
+    OUTLIERS,
+    Mislabelled,
+    Outliers,
+    write_csv,
+)
+from image_pipeline.components.evaluation.unusual import find_outliers, find_suspects, reduce
 from image_pipeline.components.tasks.signatures import (
     EMBED_EXAMPLES,
     EMBEDDING,
@@ -26,57 +38,88 @@ from image_pipeline.components.tasks.signatures import (
 _BATCH = 128
 
 
-def choose_rows(index: RecordIndex, most: int) -> np.ndarray:
-    """Chooses records by their ids, which are hashes: always the same ones, spread evenly.
+def look_at_records(
+    evaluation_dir: str, model: Any, names: Sequence[str], most: int, data_dirs: Sequence[str]
+) -> dict[str, Any]:
+    """Writes `MISLABELLED` and `OUTLIERS`, of records of all splits, by what the model sees.
 
     Args:
-      index: of the data set.
-      most: how many to choose; all of them if there are fewer.
+      evaluation_dir: where.
+      model: a loaded SavedModel of a classifier.
+      names: its classes, in the order of their ids.
+      most: how many records are looked at; all of them if there are fewer.
+      data_dirs: the data sets' folders.
 
     Returns:
-      int64 [up to most], rows of the index, sorted.
+      `mislabelled` and `outliers`, how many there are of how many; both are None if the records
+      have no index, by which they would be read.
     """
-    order = np.argsort(fold_keys(index, np.arange(len(index))), kind="stable")
-    return np.sort(order[:most])
+    shards = [
+        files.join(folder, shard.file)
+        for folder in data_dirs
+        for _, _, shard in read_manifest(folder).list_shards()
+        if shard.records
+    ]
+    index = find_index(shards, in_stores=True)
+    if index is None:
+        return {"mislabelled": None, "outliers": None}
+    # Ids are hashes: the records with the least ones are always the same, and spread evenly.
+    keys = np.ascontiguousarray(index.record_id[:, :8]).view(">u8").ravel().astype(np.uint64)
+    rows = np.sort(np.argsort(keys, kind="stable")[:most])
+    embeddings, labels = _embed_rows(model, index, rows)
+    is_known = labels >= 0
+    rows, embeddings, labels = rows[is_known], embeddings[is_known], labels[is_known]
+    doubts = find_suspects(embeddings, labels, keys[rows])
+    outliers = find_outliers(reduce(embeddings)) if len(rows) else []
+    found: dict[str, list[tuple[Any, ...]]] = {
+        MISLABELLED: [
+            (it.row, names[it.likelier], it.score, it.likelier_score) for it in doubts.suspects
+        ],
+        OUTLIERS: [(it.row, it.times) for it in outliers],
+    }
+    sources = read_table(index.shard_paths, ["source"])["source"]
+    for file, columns in ((MISLABELLED, COLUMNS), (OUTLIERS, OUTLIER_COLUMNS)):
+        table = []
+        for number, *further in found[file]:
+            row = int(rows[number])
+            split = parse_split(index.shard_paths[index.shard[row]])
+            identity = sources[row].as_py(), split, names[labels[number]]
+            table.append((*identity, *further, index.record_id[row].tobytes().hex()))
+        write_csv(files.join(evaluation_dir, file), columns, table)
+    judged, total = doubts.judged, len(index)
+    return {
+        "mislabelled": Mislabelled(
+            judged=judged, of=total, agreed=doubts.agreed, suspected=len(doubts.suspects)
+        ),
+        "outliers": Outliers(judged=len(rows), of=total, found=len(outliers)),
+    }
 
 
-def fold_keys(index: RecordIndex, rows: np.ndarray) -> np.ndarray:
-    """The first half of the ids of some records, which are hashes: uint64 [rows]."""
-    first = np.ascontiguousarray(index.record_id[rows, :8])
-    return first.view(">u8").ravel().astype(np.uint64)
-
-
-def embed_rows(model: Any, index: RecordIndex, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _embed_rows(model: Any, index: RecordIndex, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Asks a model what it sees of records, and what class they have.
 
     Args:
-      model: a loaded SavedModel of a classifier; one without `EMBED_EXAMPLES` gives the logarithms
-        of its probabilities instead.
+      model: one without `EMBED_EXAMPLES` gives the logarithms of its probabilities instead.
       index: of the data set.
       rows: int64 [n], rows of the index.
 
     Returns:
       float32 [n, any], and int64 [n], ids of the model's vocabulary, -1 for none.
     """
-    read = model.signatures[TRANSFORM_FEATURES]
     can_embed = EMBED_EXAMPLES in model.signatures
     ask, answer = (EMBED_EXAMPLES, EMBEDDING) if can_embed else (SERVE_EXAMPLES, PROBABILITIES)
-    embeddings, labels = [], []
-    for batch in _read_batches(index, rows):
-        examples = {EXAMPLES: tf.constant(batch, tf.string)}
-        seen = model.signatures[ask](**examples)[answer].numpy()
-        embeddings.append(seen if can_embed else np.log(np.maximum(seen, LEAST_PROBABILITY)))
-        labels.append(read(**examples)[LABEL].numpy())
-    return np.concatenate(embeddings), np.concatenate(labels)
-
-
-def _read_batches(index: RecordIndex, rows: np.ndarray) -> Iterator[Sequence[bytes]]:
     records = StoredRecords(index)
     workers = max(threads.usable_cores() + 1, files.count_threads(index.roots[0]))
     read = threads.map_in_order(
         lambda row: fetch_record(records.read(row)), rows.tolist(), workers, batch=8
     )
-    return iter(lambda: list(itertools.islice(read, _BATCH)), [])
+    embeddings, labels = [], []
+    while batch := list(itertools.islice(read, _BATCH)):
+        examples = {EXAMPLES: tf.constant(batch, tf.string)}
+        seen = model.signatures[ask](**examples)[answer].numpy()
+        embeddings.append(seen if can_embed else np.log(np.maximum(seen, LEAST_PROBABILITY)))
+        labels.append(model.signatures[TRANSFORM_FEATURES](**examples)[LABEL].numpy())
+    return np.concatenate(embeddings), np.concatenate(labels)
 
 
 def fetch_record(serialized: bytes) -> bytes:

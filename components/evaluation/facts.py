@@ -1,17 +1,19 @@
 """What an evaluation found, written once: all that is shown of a model comes from this file."""
 
+import csv
 import functools
+import io
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
 import pydantic
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.evaluation.csv_text import read_csv
 from image_pipeline.components.evaluation.metrics import IN_WORDS, Estimate, Metric
-from image_pipeline.components.json_files import check_json, read_json
+from image_pipeline.components.json_files import check_json, read_json, read_whole
 from image_pipeline.components.json_text import CHECKSUM, seal, to_json
 
 FACTS, VERSION = "facts.json", 1
@@ -22,9 +24,7 @@ WAY_OUT = "run again from the Evaluator on"
 RecordId = Annotated[str, pydantic.Field(pattern=r"\A[0-9a-f]{32}\z")]
 _Count = pydantic.NonNegativeInt
 _Confusion = Annotated[list[_Count], pydantic.Field(min_length=3, max_length=3)]
-
-
-R = TypeVar("R", bound="Unusual")
+T = TypeVar("T")
 
 
 class _Fact(pydantic.BaseModel):
@@ -51,7 +51,6 @@ class ClassFacts(_Fact):
     """A class or tag in the eval split.
 
     Attributes:
-      name: its name.
       records: how many it has there; of masks pixels, of boxes boxes.
       figure: the measure of this class alone, see `Metric.of_class`.
       precision, recall, F1: of classes and tags.
@@ -75,7 +74,7 @@ class Constant(_Fact):
 
 
 class Compared(_Fact):
-    """Two classifiers over the same records; see `paired.compare_answers`."""
+    """Two classifiers over the same records; see `intervals.compare_answers`."""
 
     gained: Estimate
     only_new: _Count
@@ -134,11 +133,16 @@ class Bin(_Fact):
     high: float
 
 
-class ClassMiss(_Fact):
-    """A record of high loss: what it is, and what it was taken for."""
+class _Miss(_Fact):
+    """A record that the model gets wrong."""
 
     record_id: RecordId
     filename: str
+
+
+class ClassMiss(_Miss):
+    """A record of high loss: what it is, and what it was taken for."""
+
     label: str
     prediction: str
     probability: float
@@ -146,21 +150,17 @@ class ClassMiss(_Fact):
     loss: float | None  # None for one without bounds.
 
 
-class TagMiss(_Fact):
+class TagMiss(_Miss):
     """An image of high loss: tags that it lacks or wrongly got, with their probabilities."""
 
-    record_id: RecordId
-    filename: str
     missed: dict[str, float]
     wrong: dict[str, float]
     loss: float | None
 
 
-class ValueMiss(_Fact):
+class ValueMiss(_Miss):
     """An image whose value is far off."""
 
-    record_id: RecordId
-    filename: str
     value: float
     prediction: float | None
 
@@ -222,11 +222,8 @@ class Evaluation(_Fact):
     """What is known of a model from the eval split; all intervals are of 95 %.
 
     Attributes:
-      version: of this form.
       task: what it learned, see `tasks.choose_task`.
       measure: what such models are judged by, a key of `metrics.IN_WORDS`.
-      records: how many were measured.
-      blessed: whether it is good enough.
       bound: what was asked for; None if nothing was.
       failures: the bounds that it missed.
       metrics: all figures, by the words for them.
@@ -349,16 +346,55 @@ def read_mislabelled(evaluation_dir: str) -> list[Doubt]:
     Raises:
       UserError: if the table is damaged.
     """
-    return _read_rows(files.join(evaluation_dir, MISLABELLED), Doubt)
+    return read_csv(files.join(evaluation_dir, MISLABELLED), Doubt)
 
 
 def read_outliers(evaluation_dir: str) -> list[Outlier]:
     """The records that are unlike all others, the farthest first; as `read_mislabelled`."""
-    return _read_rows(files.join(evaluation_dir, OUTLIERS), Outlier)
+    return read_csv(files.join(evaluation_dir, OUTLIERS), Outlier)
 
 
-def _read_rows(path: str, kind: type[R]) -> list[R]:
+# What spreadsheets take for a formula, by its first character, unless it is a number. A cell that
+# looks as if it had been marked is marked once more, so that reading undoes it.
+_FORMULA = re.compile(r"'*(?:[=@\t\r]|[+-](?![\d.]+\Z))")
+_MARKED = re.compile(rf"\A'(?={_FORMULA.pattern})")
+
+
+def write_csv(path: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Writes a table; text that a spreadsheet would compute gets a `'` in front, as its users do.
+
+    Args:
+      path: of the file, or its URI.
+      columns: the names, in the first line.
+      rows: a cell for each column.
+    """
+    table = io.StringIO(newline="")
+    # By default Python does not quote a carriage return, and then reads it as the end of a row.
+    writer = csv.writer(table, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    writer.writerow(columns)
+    for row in rows:
+        is_marked = [isinstance(cell, str) and _FORMULA.match(cell) for cell in row]
+        cells = zip(row, is_marked, strict=True)
+        writer.writerow([f"'{cell}" if marked else cell for cell, marked in cells])
+    files.write_file(path, table.getvalue().encode(errors="backslashreplace"))
+
+
+def read_csv(path: str, kind: type[T]) -> list[T]:
+    """Reads what `write_csv` wrote; no rows if there is no such file.
+
+    Args:
+      path: of the file.
+      kind: what a row must be, of text by the names of columns.
+
+    Raises:
+      UserError: if it cannot be read, or holds something else.
+    """
     try:
-        return read_csv(path, kind, WAY_OUT)
+        content = read_whole(path, WAY_OUT)
+        rows = csv.DictReader(io.StringIO(content.decode(), newline=""), restkey="", restval="")
+        cells = ({name: _MARKED.sub("", str(cell)) for name, cell in row.items()} for row in rows)
+        return [check_json(row, kind) for row in cells]
     except FileNotFoundError:
         return []
+    except (ValueError, csv.Error) as error:
+        raise UserError(f"{path!r} is damaged ({error}); {WAY_OUT}.") from error

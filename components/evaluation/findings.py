@@ -6,41 +6,19 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import tensorflow as tf
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.index import RecordIndex, find_index, read_table
-from image_pipeline.components.dataset.manifest import Manifest, read_manifest
-from image_pipeline.components.dataset.paths import parse_split
+from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.evaluation.answers import (
-    ANSWERS,
-    AnswerTable,
-    join_tables,
-)
-from image_pipeline.components.evaluation.collecting import Collection
-from image_pipeline.components.evaluation.csv_text import write_csv
-from image_pipeline.components.evaluation.embedding import choose_rows, embed_rows, fold_keys
-from image_pipeline.components.evaluation.facts import (
-    COLUMNS,
-    MISLABELLED,
-    OUTLIER_COLUMNS,
-    OUTLIERS,
-    ClassFacts,
-    Evaluation,
-    Mislabelled,
-    Outliers,
-    write_evaluation,
-)
+from image_pipeline.components.evaluation.answers import ANSWERS, AnswerTable, join_tables
+from image_pipeline.components.evaluation.embedding import look_at_records
+from image_pipeline.components.evaluation.evaluation import Measured, read_measured
+from image_pipeline.components.evaluation.facts import ClassFacts, Evaluation, write_evaluation
 from image_pipeline.components.evaluation.figures import MEASURED, describe_model
-from image_pipeline.components.evaluation.measured import Measured, read_measured
 from image_pipeline.components.evaluation.metrics import Estimate
-from image_pipeline.components.evaluation.mislabelled import Doubts, find_suspects, reduce
-from image_pipeline.components.evaluation.outliers import find_outliers
 from image_pipeline.components.labels.kinds import MASKS, find_kind
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.components.tasks.signatures import (
@@ -72,7 +50,7 @@ def check_slices(task: str, names: Sequence[str], further: Sequence[record.Colum
 
 def plan_collection(
     evaluation_dir: str, task: str, options: EvaluationOptions, data_dirs: Sequence[str]
-) -> Collection | None:
+) -> AnswerTable | None:
     """What answers are kept, and where; None of masks and boxes, which have no row of figures.
 
     Raises:
@@ -83,7 +61,7 @@ def plan_collection(
     types = find_slices(options.slices, read_manifest(data_dirs[0]).further)
     folder = files.join(evaluation_dir, _PARTS)
     files.delete_tree(folder)
-    return Collection(AnswerTable(task, types), files.join(folder, "part"))
+    return AnswerTable(task, types, files.join(folder, "part"))
 
 
 def find_slices(
@@ -114,7 +92,7 @@ def find_slices(
 def write_findings(
     evaluation_dir: str,
     task: str,
-    collected: Collection | None,
+    collected: AnswerTable | None,
     model_dir: str,
     options: EvaluationOptions,
     data_dirs: Sequence[str],
@@ -133,17 +111,45 @@ def write_findings(
     """
     own: dict[str, Any] = {"metrics": {}, "classes": []}
     if collected is None:
-        names, counts = _count_labels(data_dirs)
+        # Of masks the data set knows pixels by ids, of boxes boxes by names.
+        manifests = [read_manifest(folder) for folder in data_dirs]
+        kind, total = find_kind(manifests[0].columns), collections.Counter[str]()
+        names = list(kind.class_names(manifests[0]))
+        for manifest in manifests:
+            splits = [name for name in manifest.splits if name == "eval"]
+            total.update(kind.counts(manifest, splits))
+        keys = map(str, range(len(names))) if kind is MASKS else names
+        counts = {name: total[key] for name, key in zip(names, keys, strict=True)}
     else:
-        answers = _join_parts(evaluation_dir, collected)
+        # The workers' files become one, whose bytes do not depend on their number.
+        folder = files.join(evaluation_dir, _PARTS)
+        paths = files.list_files(folder, "*.parquet") if files.exists(folder) else []
+        parts = [pq.read_table(io.BytesIO(files.read_file(path))) for path in sorted(paths)]
+        answers = join_tables([*parts, collected.schema.empty_table()])
+        content = io.BytesIO()
+        pq.write_table(answers, content)
+        files.write_file(files.join(evaluation_dir, ANSWERS), content.getvalue())
+        files.delete_tree(folder)
+
         model = tf.saved_model.load(fetch_tree(model_dir))
-        names = read_names(model)
+        names = _read_names(model)
         own = describe_model(task, answers, names, options.slices)
         if task == _CLASSES and (most := options.mislabelled_records):
             own |= look_at_records(evaluation_dir, model, names, most, data_dirs)
         counts = {row["name"]: row["records"] for row in own["classes"]}
     measured = read_measured(evaluation_dir, None if task == _CLASSES else names)
     write_evaluation(evaluation_dir, join_facts(task, measured, own, counts, blessed))
+
+
+def _read_names(model: Any) -> list[str]:
+    """The names that an exported model has for its output values; none of numbers."""
+    if SERVE_PIXELS in model.signatures:  # A tenth of the graph that decodes files: 0.6 s less.
+        ask = model.signatures[SERVE_PIXELS]
+        _, inputs = ask.structured_input_signature
+        answered = ask(**{PIXELS: tf.zeros([1, *inputs[PIXELS].shape[1:]], inputs[PIXELS].dtype)})
+    else:
+        answered = model.signatures[SERVE_IMAGES](**{IMAGE_BYTES: tf.constant([b""])})
+    return [name.decode() for name in answered[CLASSES][0].numpy()] if CLASSES in answered else []
 
 
 def join_facts(
@@ -223,108 +229,3 @@ def _add_interval(figure: Estimate, own: Estimate | None) -> Estimate:
 
 def _is_number(figure: Estimate) -> bool:
     return figure.value is not None and math.isfinite(figure.value)
-
-
-def _count_labels(data_dirs: Sequence[str]) -> tuple[list[str], dict[str, int]]:
-    """The classes of masks or boxes, and how many pixels or boxes each has in the eval splits."""
-    manifests = [read_manifest(folder) for folder in data_dirs]
-    kind = find_kind(manifests[0].columns)
-    names, counts = list(kind.class_names(manifests[0])), collections.Counter[str]()
-    for manifest in manifests:
-        counts.update(kind.counts(manifest, [name for name in manifest.splits if name == "eval"]))
-    if kind is MASKS:
-        return names, {name: counts[str(number)] for number, name in enumerate(names)}
-    return names, dict(counts)
-
-
-def read_names(model: Any) -> list[str]:
-    """The names that an exported model has for its output values; none of numbers."""
-    if SERVE_PIXELS in model.signatures:  # A tenth of the graph that decodes files: 0.6 s less.
-        ask = model.signatures[SERVE_PIXELS]
-        _, inputs = ask.structured_input_signature
-        answered = ask(**{PIXELS: tf.zeros([1, *inputs[PIXELS].shape[1:]], inputs[PIXELS].dtype)})
-    else:
-        answered = model.signatures[SERVE_IMAGES](**{IMAGE_BYTES: tf.constant([b""])})
-    return [name.decode() for name in answered[CLASSES][0].numpy()] if CLASSES in answered else []
-
-
-def look_at_records(
-    evaluation_dir: str, model: Any, names: Sequence[str], most: int, data_dirs: Sequence[str]
-) -> dict[str, Any]:
-    """Writes `MISLABELLED` and `OUTLIERS`, of records of all splits, by what the model sees.
-
-    Returns:
-      `mislabelled` and `outliers`, how many there are of how many; both are None if the records
-      have no index, by which they would be read.
-    """
-    index = find_index(_list_shards(data_dirs), in_stores=True)
-    if index is None:
-        return {"mislabelled": None, "outliers": None}
-    rows = choose_rows(index, most)
-    embeddings, labels = embed_rows(model, index, rows)
-    known = labels >= 0
-    rows, embeddings, labels = rows[known], embeddings[known], labels[known]
-    doubts = find_suspects(embeddings, labels, fold_keys(index, rows))
-    _write_doubts(evaluation_dir, doubts, index, rows, [names[label] for label in labels], names)
-    found = find_outliers(reduce(embeddings)) if len(rows) else []
-    table = [
-        (*place, names[labels[each.row]], each.times, id_)
-        for each, (*place, id_) in zip(
-            found, _find_places(index, rows[[each.row for each in found]]), strict=True
-        )
-    ]
-    write_csv(files.join(evaluation_dir, OUTLIERS), OUTLIER_COLUMNS, table)
-    total, suspected = len(index), len(doubts.suspects)
-    return {
-        "mislabelled": Mislabelled(
-            judged=doubts.judged, of=total, agreed=doubts.agreed, suspected=suspected
-        ),
-        "outliers": Outliers(judged=len(rows), of=total, found=len(found)),
-    }
-
-
-def _write_doubts(
-    evaluation_dir: str,
-    doubts: Doubts,
-    index: RecordIndex,
-    rows: np.ndarray,
-    labels: Sequence[str],
-    names: Sequence[str],
-) -> None:
-    places = _find_places(index, rows[[each.row for each in doubts.suspects]])
-    table = [
-        (*place, labels[each.row], names[each.likelier], each.score, each.likelier_score, id_)
-        for each, (*place, id_) in zip(doubts.suspects, places, strict=True)
-    ]
-    write_csv(files.join(evaluation_dir, MISLABELLED), COLUMNS, table)
-
-
-def _find_places(index: RecordIndex, rows: np.ndarray) -> list[tuple[str, str, str]]:
-    """The source, the split and the id of each of these rows."""
-    sources = read_table(index.shard_paths, ["source"])["source"].take(pa.array(rows, pa.int64()))
-    splits = [parse_split(index.shard_paths[shard]) for shard in index.shard[rows].tolist()]
-    ids = [each.tobytes().hex() for each in index.record_id[rows]]
-    return list(zip(sources.to_pylist(), splits, ids, strict=True))
-
-
-def _list_shards(data_dirs: Sequence[str]) -> list[str]:
-    manifests: dict[str, Manifest] = {folder: read_manifest(folder) for folder in data_dirs}
-    return [
-        files.join(folder, shard.file)
-        for folder, manifest in manifests.items()
-        for _, _, shard in manifest.list_shards()
-        if shard.records
-    ]
-
-
-def _join_parts(evaluation_dir: str, collected: Collection) -> pa.Table:
-    """Puts the workers' files together in one, whose bytes do not depend on their number."""
-    folder = files.join(evaluation_dir, _PARTS)
-    paths = files.list_files(folder, "*.parquet") if files.exists(folder) else []
-    parts = [pq.read_table(io.BytesIO(files.read_file(path))) for path in sorted(paths)]
-    answers = join_tables([*parts, collected.table.schema.empty_table()])
-    content = io.BytesIO()
-    pq.write_table(answers, content)
-    files.write_file(files.join(evaluation_dir, ANSWERS), content.getvalue())
-    files.delete_tree(folder)
-    return answers

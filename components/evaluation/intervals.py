@@ -48,6 +48,15 @@ def estimate_f1(right: int, wrong: int) -> Estimate:
     return Estimate(2 * right / (2 * right + wrong), 2 * low / (1 + low), 2 * high / (1 + high))
 
 
+def score_class(right: int, predicted: int, true: int) -> dict[str, Estimate]:
+    """Precision, recall and F1 of a class or tag, from its counts of records."""
+    return {
+        "precision": estimate_share(right, predicted),
+        "recall": estimate_share(right, true),
+        "F1": estimate_f1(right, true + predicted - 2 * right),
+    }
+
+
 def estimate_by_drawing(
     compute: Callable[[np.ndarray], Mapping[str, float]], records: int, seed: int = 0
 ) -> dict[str, Estimate]:

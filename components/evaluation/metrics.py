@@ -17,6 +17,7 @@ class Metric:
       is_share: whether it lies between 0 and 1, and more is better; else it is an error.
       option: what bounds it, where models are judged by it.
       tfma_class: what measures it, in TFMA's configuration.
+      module: the module of a class of our own; else it is Keras's or TFMA's.
       of_class: what the same figure of one class is called, in words.
       counted: what a class's figure is made of.
     """
@@ -26,10 +27,12 @@ class Metric:
     is_share: bool = True
     option: str = ""
     tfma_class: str = ""
+    module: str = ""
     of_class: str = ""
     counted: str = ""
 
 
+_OWN = "image_pipeline.components.evaluation"
 _TABLE = (
     Metric(
         name="sparse_categorical_accuracy",
@@ -44,6 +47,7 @@ _TABLE = (
         words="mean IoU",
         option="evaluation.min_mean_iou",
         tfma_class="MeanIoU",
+        module=f"{_OWN}.counted_metrics",
         of_class="IoU",
         counted="pixels",
     ),
@@ -52,6 +56,7 @@ _TABLE = (
         words="mAP50-95",
         option="evaluation.min_map_50_95",
         tfma_class="MeanAveragePrecision",
+        module=f"{_OWN}.average_precision",
         of_class="AP50-95",
         counted="boxes",
     ),
@@ -60,6 +65,7 @@ _TABLE = (
         words="F1",
         option="evaluation.min_f1",
         tfma_class="TagScores",
+        module=f"{_OWN}.counted_metrics",
         of_class="F1",
         counted="images",
     ),
@@ -71,7 +77,7 @@ _TABLE = (
         tfma_class="MeanSquaredError",
         of_class="mean squared error",
     ),
-    Metric("mean_absolute_error", "mean absolute error", is_share=False),
+    Metric("mean_absolute_error", "mean absolute error", False, tfma_class="MeanAbsoluteError"),
     Metric("io_u", "IoU"),
     Metric("pixel_accuracy", "pixel accuracy"),
     Metric("map_50", "mAP50"),

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from scipy import sparse
 
 from image_pipeline.components.evaluation.answers import (
@@ -17,11 +18,7 @@ from image_pipeline.components.evaluation.answers import (
     TAG_PROBABILITIES,
     TAGS,
 )
-from image_pipeline.components.evaluation.intervals import (
-    estimate_by_drawing,
-    estimate_f1,
-    estimate_share,
-)
+from image_pipeline.components.evaluation.intervals import estimate_by_drawing, score_class
 from image_pipeline.components.evaluation.metrics import Estimate
 
 F1, PRECISION, RECALL, MEAN_F1 = "F1", "precision", "recall", "mean F1"
@@ -38,7 +35,7 @@ def describe_answers(answers: pa.Table, names: Sequence[str]) -> dict[str, Any]:
     true, answered = (_mark(answers, column, len(names)) for column in (TAGS, ANSWERED))
     counts = _count(true, answered, np.ones(len(answers), np.int64))
     return {
-        "metrics": _estimate(true, answered) | _compare(answers, true, answered),
+        "metrics": _estimate(answers, true, answered),
         "constant": find_constant(counts[2], len(answers), names),
         "classes": _list_tags(counts, names),
         "answers": {
@@ -50,9 +47,10 @@ def describe_answers(answers: pa.Table, names: Sequence[str]) -> dict[str, Any]:
 
 def describe_slice(answers: pa.Table) -> dict[str, Any]:
     """F1 over some images and all tags."""
-    most = max(_count_ids(answers[column]) for column in (TAGS, ANSWERED))
+    ids = [answers[column].combine_chunks().flatten() for column in (TAGS, ANSWERED)]
+    most = max((pc.max(each).as_py() for each in ids if len(each)), default=0) + 1
     tags = [_mark(answers, column, most) for column in (TAGS, ANSWERED)]
-    return {"figure": _estimate(*tags)[F1]}
+    return {"figure": _estimate(answers, *tags)[F1]}
 
 
 def find_constant(true: np.ndarray, images: int, names: Sequence[str]) -> dict[str, Any]:
@@ -76,14 +74,17 @@ def _list_tags(counts: np.ndarray, names: Sequence[str]) -> list[dict[str, Any]]
     rows = []
     for id_ in sorted(range(len(names)), key=lambda id_: names[id_]):
         right, answered, true = counts[:, id_].tolist()
-        row = {"name": names[id_], "records": true, PRECISION: estimate_share(right, answered)}
-        of_truth = {RECALL: estimate_share(right, true)}
-        rows.append(row | of_truth | {F1: estimate_f1(right, true + answered - 2 * right)})
+        rows.append({"name": names[id_], "records": true, **score_class(right, answered, true)})
     return rows
 
 
-def _estimate(true: sparse.csr_array, answered: sparse.csr_array) -> dict[str, Estimate]:
-    """The figures over all tags, by bootstrap."""
+def _estimate(
+    answers: pa.Table, true: sparse.csr_array, answered: sparse.csr_array
+) -> dict[str, Estimate]:
+    """The figures over all tags, by bootstrap, and how F1 changed from the earlier model's."""
+    earlier = None
+    if not answers[BASELINE_COUNTS].null_count:
+        earlier = answers[BASELINE_COUNTS].combine_chunks().flatten().to_numpy().reshape(-1, 3).T
 
     def compute(weights: np.ndarray) -> dict[str, float]:
         counts = _count(true, answered, weights)
@@ -91,25 +92,12 @@ def _estimate(true: sparse.csr_array, answered: sparse.csr_array) -> dict[str, E
         f1 = score_tags(counts)[2]
         f1 = f1[np.isfinite(f1)]
         mean = float(f1.mean()) if len(f1) else np.nan
-        return {PRECISION: precision, RECALL: recall, F1: over_all, MEAN_F1: mean}
+        found = {PRECISION: precision, RECALL: recall, F1: over_all, MEAN_F1: mean}
+        if earlier is not None:
+            found[GAINED] = over_all - float(score_tags((earlier @ weights)[:, None])[2, 0])
+        return found
 
     return estimate_by_drawing(compute, true.shape[0])
-
-
-def _compare(
-    answers: pa.Table, true: sparse.csr_array, answered: sparse.csr_array
-) -> dict[str, Estimate]:
-    """How much F1 over all tags changed from the earlier model's, if it was asked."""
-    if answers[BASELINE_COUNTS].null_count:
-        return {}
-    new = np.stack([each.sum(axis=1) for each in (true.multiply(answered), answered, true)])
-    earlier = answers[BASELINE_COUNTS].combine_chunks().flatten().to_numpy().reshape(-1, 3).T
-
-    def compute(weights: np.ndarray) -> dict[str, float]:
-        f1, was = (score_tags((counts @ weights)[:, None])[2, 0] for counts in (new, earlier))
-        return {GAINED: float(f1 - was)}
-
-    return estimate_by_drawing(compute, len(answers))
 
 
 def _count(true: sparse.csr_array, answered: sparse.csr_array, weights: np.ndarray) -> np.ndarray:
@@ -137,11 +125,6 @@ def _mark(answers: pa.Table, column: str, tags: int) -> sparse.csr_array:
     lengths = np.diff(lists.offsets.to_numpy())
     rows = np.repeat(np.arange(len(lists)), lengths)
     return sparse.csr_array((np.ones(len(ids), np.int64), (rows, ids)), (len(lists), tags))
-
-
-def _count_ids(lists: pa.ChunkedArray) -> int:
-    ids = lists.combine_chunks().flatten().to_numpy(zero_copy_only=False)
-    return int(ids.max()) + 1 if len(ids) else 1
 
 
 def _list_worst(answers: pa.Table, names: Sequence[str]) -> list[dict[str, Any]]:

@@ -4,33 +4,21 @@ from image_pipeline.components.feeding.analysis import read_analysis
 from image_pipeline.components.labels.kinds import CLASSES
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.models.options import TrainingOptions
-from image_pipeline.components.tasks.classification import CLASSIFICATION
 from image_pipeline.components.tasks.detection import DETECTION
-from image_pipeline.components.tasks.regression import REGRESSION
+from image_pipeline.components.tasks.image_tasks import CLASSIFICATION, REGRESSION, TAGGING
 from image_pipeline.components.tasks.segmentation import SEGMENTATION
-from image_pipeline.components.tasks.tagging import TAGGING
 from image_pipeline.components.tasks.task import Task
 
-TASKS: dict[str, Task] = {
-    "classification": CLASSIFICATION,
-    "detection": DETECTION,
-    "regression": REGRESSION,
-    "segmentation": SEGMENTATION,
-    "tagging": TAGGING,
-}
+_ALL = (CLASSIFICATION, DETECTION, REGRESSION, SEGMENTATION, TAGGING)
+TASKS = {task.name: task for task in _ALL}
 """All tasks by their names."""
-TASK_OF = {task.label: task for task in TASKS.values()}
+TASK_OF = {task.label: task for task in _ALL}
 """The task of each kind of labels."""
 
 
 def choose_task(ingest: IngestOptions) -> Task:
     """The task of data sets that are made with these options."""
     return TASK_OF[ingest.label_kind]
-
-
-def name_task(task: Task) -> str:
-    """A task's name in `TASKS`."""
-    return next(name for name, each in TASKS.items() if each is task)
 
 
 def find_task(transform_graph_dir: str) -> Task:

@@ -13,7 +13,6 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.labels import box_batches as boxes
 from image_pipeline.components.labels import boxes as box_labels
 from image_pipeline.components.models.names import Head
-from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.components.tasks.signatures import (
     BOXES,
     CLASSES,
@@ -22,7 +21,7 @@ from image_pipeline.components.tasks.signatures import (
     OBJECTS,
     SCORES,
 )
-from image_pipeline.components.tasks.task import Measure, is_tensor
+from image_pipeline.components.tasks.task import Task, is_tensor, repeat_names
 from image_pipeline.components.views.options import ViewOptions
 
 # As RetinaNet's (arXiv 1708.02002): candidates of one class that overlap more than this are one
@@ -35,19 +34,19 @@ Outputs = dict[str, tf.Tensor]
 """`BOXES` float32 [batch, candidates, 4], `SCORES` float32 [batch, candidates, classes]."""
 
 
-class Detection:
+class Detection(Task):
     """Labels are boxes, see `input_fn`; outputs are candidates with a score for each class."""
 
+    name = "detection"
     label = box_labels.BOXES
     default_model = "detector"
     head: Head = "boxes"
     each = "candidate"
     kind = "a dict of boxes and scores"
     activation = "sigmoid"
-    leaves_out_unknown = False
-    sliced_by_label = False
     truth = OBJECTS
     prediction = OBJECTS
+    metrics = ("map_50_95",)  # COCO's, with each class's
 
     def read_class_names(self, transform_graph_dir: str) -> list[str]:
         """The boxes' classes, in the order of their ids."""
@@ -102,8 +101,7 @@ class Detection:
             SCORES: tf.where(is_there, scores, 0.0),
             LABELS: tf.where(is_there, tf.gather(class_names, tf.cast(ids, tf.int32)), b""),
             COUNT: count,
-            # Repeated for every row: TensorFlow Serving splits all outputs along the batch.
-            CLASSES: tf.tile(class_names[tf.newaxis], [tf.shape(count)[0], 1]),
+            CLASSES: repeat_names(class_names, count),
         }
 
     def place_answers(
@@ -152,12 +150,6 @@ class Detection:
         further = (tf.cast(each, tf.float32)[..., None] for each in (ids, is_left_out))
         return {OBJECTS: tf.concat([placed[boxes.PLACES], *further], axis=-1)}
 
-    def measures(self, options: EvaluationOptions) -> tuple[Measure, ...]:
-        """COCO's mean average precision, with each class's."""
-        module = "image_pipeline.components.evaluation.box_scores"
-        bound = options.min_map_50_95
-        return (Measure(class_name="MeanAveragePrecision", module=module, at_least=bound),)
-
 
 def _suppress(outputs: Outputs) -> tuple[tf.Tensor, ...]:
     """The objects of candidates: of those that overlap, the likeliest, and none that is unlikely.
@@ -178,4 +170,4 @@ def _suppress(outputs: Outputs) -> tuple[tf.Tensor, ...]:
     )
 
 
-DETECTION = Detection()
+DETECTION: Task = Detection()

@@ -9,9 +9,8 @@ from image_pipeline.components.feeding.analysis import read_graph
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.labels import masks
 from image_pipeline.components.models.names import Head
-from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.components.tasks.signatures import CLASSES, CONFIDENCE, MASK, MASK_BYTES
-from image_pipeline.components.tasks.task import Measure, Softmax
+from image_pipeline.components.tasks.task import Softmax, Task, repeat_names
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.options import ViewOptions
 
@@ -19,14 +18,14 @@ from image_pipeline.components.views.options import ViewOptions
 class Segmentation(Softmax):
     """Labels are masks, int32 [batch, height, width]; outputs are each pixel's probabilities."""
 
+    name = "segmentation"
     label = masks.MASKS
     default_model = "unet"
     head: Head = "masks"
     each = "pixel"
-    leaves_out_unknown = False
-    sliced_by_label = False
     truth = MASK
     prediction = MASK
+    metrics = ("mean_io_u",)  # with each class's, and the share of pixels that are right
 
     def read_class_names(self, transform_graph_dir: str) -> list[str]:
         """The masks' classes, in the order of their ids."""
@@ -62,8 +61,7 @@ class Segmentation(Softmax):
             MASK: masks,
             MASK_BYTES: tf.where(is_valid, encoded, b""),
             CONFIDENCE: tf.where(is_valid, answers[CONFIDENCE], 0.0),
-            # Repeated for every row: TensorFlow Serving splits all outputs along the batch.
-            CLASSES: tf.tile(class_names[tf.newaxis], [tf.shape(masks)[0], 1]),
+            CLASSES: repeat_names(class_names, masks),
         }
 
     def answer_records(self, outputs: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -93,10 +91,5 @@ class Segmentation(Softmax):
         spec = tf.TensorSpec([view.height_px, view.width_px], tf.uint8)
         return {MASK: tf.map_fn(read_mask, examples, fn_output_signature=spec)}
 
-    def measures(self, options: EvaluationOptions) -> tuple[Measure, ...]:
-        """The mean IoU, with each class's and the share of pixels that are right."""
-        module = "image_pipeline.components.evaluation.mean_iou"
-        return (Measure(class_name="MeanIoU", module=module, at_least=options.min_mean_iou),)
 
-
-SEGMENTATION = Segmentation()
+SEGMENTATION: Task = Segmentation()

@@ -21,7 +21,7 @@ from image_pipeline.components.messages import describe_error
 from image_pipeline.components.models.find_builder import find_builder
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.choose_task import find_task, name_model
-from image_pipeline.components.tasks.classification import CLASSIFICATION
+from image_pipeline.components.tasks.image_tasks import CLASSIFICATION
 from image_pipeline.components.tasks.task import Task, is_tensor
 from image_pipeline.components.training.early_stopping import check_monitor
 from image_pipeline.components.training.non_finite import are_finite

@@ -24,7 +24,7 @@ from image_pipeline.components.served.checked import take_views
 from image_pipeline.components.served.decode import ALL_LEVELS, trace_decoder
 from image_pipeline.components.served.kinds import explain_unserved
 from image_pipeline.components.served.values import decode_values, explain_unread
-from image_pipeline.components.tasks.classification import CLASSIFICATION
+from image_pipeline.components.tasks.image_tasks import CLASSIFICATION
 from image_pipeline.components.tasks.signatures import (
     EMBED_EXAMPLES,
     EMBEDDING,

@@ -19,8 +19,8 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.models.compiling import set_length
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.choose_task import find_task, name_model
+from image_pipeline.components.tasks.image_tasks import TAGGING
 from image_pipeline.components.tasks.options import check_training
-from image_pipeline.components.tasks.tagging import TAGGING
 from image_pipeline.components.training.checkpoint import resume, split_epochs
 from image_pipeline.components.training.clocks import EarlyMetrics, EpochClock, StepCounter
 from image_pipeline.components.training.devices import (

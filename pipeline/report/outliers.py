@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 
-from image_pipeline.components.evaluation import facts, outliers
+from image_pipeline.components.evaluation import facts, unusual
 from image_pipeline.report.data_set import DataSet
 from image_pipeline.report.pixels import ImageFigures, stack_tiny
 
@@ -52,7 +52,7 @@ def list_outliers(folder: str, told: facts.Outliers, data: DataSet) -> Outliers:
 def find_outliers(measured: Sequence[ImageFigures], data: DataSet) -> Outliers:
     """Compares the measured images by their colours, 8 × 8 of each, without any model."""
     rows = [each.row for each in measured]
-    found = outliers.find_outliers(stack_tiny(measured)) if measured else []
+    found = unusual.find_outliers(stack_tiny(measured)) if measured else []
     strange = [Strange(rows[each.row], each.times) for each in found[:_MOST_SHOWN]]
     return Outliers("colours", len(rows), len(found), _group(strange, data))
 

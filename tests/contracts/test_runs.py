@@ -18,8 +18,11 @@ from PIL import Image
 
 from image_pipeline.cli import cli
 from image_pipeline.components.dataset.manifest import read_manifest
-from image_pipeline.components.evaluation.average_precision import average_precisions, match_boxes
-from image_pipeline.components.evaluation.box_scores import join_found
+from image_pipeline.components.evaluation.average_precision import (
+    average_precisions,
+    join_found,
+    match_boxes,
+)
 from tests.drawings import encode_png, write_scenes
 from tests.training import box_data
 

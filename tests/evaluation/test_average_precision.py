@@ -6,9 +6,9 @@ import pytest
 from image_pipeline.components.evaluation.average_precision import (
     IOUS,
     average_precisions,
+    join_found,
     match_boxes,
 )
-from image_pipeline.components.evaluation.box_scores import join_found
 
 pytestmark = pytest.mark.unit
 

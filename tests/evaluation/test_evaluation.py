@@ -12,16 +12,12 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from image_pipeline.components import progress
 from image_pipeline.components.errors import find_user_error
 from image_pipeline.components.evaluation.answers import AnswerTable, join_tables
-from image_pipeline.components.evaluation.collecting import (
-    Collection,
-    collect,
-    describe_record,
-    make_collectors,
-)
 from image_pipeline.components.evaluation.counting import (
     check_finite,
+    collect,
     count_records,
     custom_extractors,
+    describe_record,
     has_class,
 )
 from image_pipeline.components.evaluation.evaluation import BASELINE, CANDIDATE, evaluation_config
@@ -76,9 +72,10 @@ def analyse(export_dir, folder, **options):
 def test_accuracy_is_measured_and_each_record_s_answer_kept_while_all_are_counted(
     export_dir, tmp_path
 ):
-    table = AnswerTable("classification", (("image/height", "int64"),))
+    path = str(tmp_path / "kept" / "part")
+    table = AnswerTable("classification", (("image/height", "int64"),), path)
     progress.begin("records", 5)
-    with collect(Collection(table, str(tmp_path / "kept" / "part"))):
+    with collect(table):
         metrics, validation = analyse(export_dir, tmp_path, min_accuracy=0.74)
     assert progress.look() == progress.Progress("records", 5, done=5)
     progress.end()
@@ -104,8 +101,17 @@ def test_accuracy_is_measured_and_each_record_s_answer_kept_while_all_are_counte
         assert row["prediction"] == 0 and row["probability"] == pytest.approx(likely)
         assert row["baseline_right"] is None and row["slice:image/height"] == 12
     assert rows[1]["label_probability"] == pytest.approx(1 - likely)
-    # Nothing is kept that nobody asked for.
-    assert make_collectors() == []
+
+
+def test_answers_are_kept_only_where_they_are_asked_for(export_dir):
+    config = evaluation_config(EvaluationOptions())
+    model = tfma.default_eval_shared_model(export_dir, eval_config=config)
+    arguments = {"eval_shared_model": model, "eval_config": config, "tensor_adapter_config": None}
+    usual = [each.stage_name for each in custom_extractors(**arguments)]
+    with collect(AnswerTable("classification", path_prefix="part")):
+        asked = [each.stage_name for each in custom_extractors(**arguments)]
+    at = usual.index("CheckFinite") + 1
+    assert asked == [*usual[:at], "KeepAnswers", *usual[at:]] and "KeepAnswers" not in usual
 
 
 def test_of_two_models_the_earlier_ones_answer_is_compared_with_its_own_label():

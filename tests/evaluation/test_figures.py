@@ -1,7 +1,17 @@
+import sys
+
 import numpy as np
 import pytest
 
-from image_pipeline.components.evaluation.figures import describe_model, list_slices
+from image_pipeline.components.evaluation.evaluation import evaluation_config
+from image_pipeline.components.evaluation.figures import (
+    describe_model,
+    describe_values,
+    describe_values_of_slice,
+    list_slices,
+)
+from image_pipeline.components.tasks.image_tasks import REGRESSION
+from image_pipeline.components.tasks.options import EvaluationOptions
 from tests.evaluation.answer_tables import make_table
 
 pytestmark = pytest.mark.unit
@@ -61,3 +71,30 @@ def test_a_model_s_figures_have_the_slices_asked_for():
     assert (y["value"], y["records"], y["figure"].value, y["constant"]) == ("y", 1, 0.0, 1.0)
     nothing = describe_model("classification", table.slice(0, 0), ["a", "b"], ["camera"])
     assert nothing["metrics"] == {} and nothing["slices"] == {"camera": []}
+
+
+def test_values_have_errors_and_the_mean_to_compare_with():
+    table = make_table("regression", [1.0, 2.0, 3.0], [[1.5], [2.0], [1.0]])
+    found = describe_values(table, [])
+    assert found["metrics"]["mean squared error"].value == pytest.approx(4.25 / 3)
+    assert found["metrics"]["mean absolute error"].value == pytest.approx(2.5 / 3)
+    assert "mean squared error gained" not in found["metrics"]
+    assert found["constant"] == {"answer": "2", "value": pytest.approx(2 / 3)}
+    assert [each["filename"] for each in found["answers"]["worst"]] == ["2.png", "0.png", "1.png"]
+    assert describe_values_of_slice(table)["figure"] == found["metrics"]["mean squared error"]
+
+
+def test_an_earlier_model_s_errors_are_compared_on_the_same_records():
+    # The squared errors change by 0.25 - 1, 0 - 0 and 4 - 1.
+    table = make_table("regression", [1.0, 2.0, 3.0], [[1.5], [2.0], [1.0]], [[0.0], [2.0], [4.0]])
+    gained = describe_values(table, [])["metrics"]["mean squared error gained"]
+    assert gained.value == pytest.approx(0.75)
+    assert gained.interval == pytest.approx((-0.75, 3))
+
+
+def test_a_first_model_that_is_only_to_be_compared_has_a_bound_that_all_keep():
+    """TFMA blesses nothing without one, once TFX has taken away the comparison."""
+    for options, bound in (({}, 0), ({"min_improvement": -1}, sys.float_info.max)):
+        config = evaluation_config(EvaluationOptions(**options), REGRESSION)
+        judged = config.metrics_specs[0].metrics[0].per_slice_thresholds[0].threshold
+        assert judged.value_threshold.upper_bound.value == bound

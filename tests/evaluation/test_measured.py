@@ -2,8 +2,8 @@
 
 import pytest
 
+from image_pipeline.components.evaluation.evaluation import read_measured, read_metrics
 from image_pipeline.components.evaluation.facts import Bound, Failure
-from image_pipeline.components.evaluation.measured import read_measured, read_metrics
 from image_pipeline.components.evaluation.metrics import METRICS, Estimate
 from tests.evaluation.test_evaluation import analyse, export_dir  # noqa: F401  (a fixture)
 

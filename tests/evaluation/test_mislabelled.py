@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from image_pipeline.components.evaluation.mislabelled import (
+from image_pipeline.components.evaluation.unusual import (
     cross_validate,
     find_judged,
     find_likelier,

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from image_pipeline.components.evaluation.outliers import find_outliers, measure_distances
+from image_pipeline.components.evaluation.unusual import find_outliers, measure_distances
 
 pytestmark = pytest.mark.e2e
 

@@ -15,7 +15,6 @@ from image_pipeline.components import contract
 from image_pipeline.components.dataset.index import read_index
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError, find_user_error
-from image_pipeline.components.evaluation.csv_text import write_csv
 from image_pipeline.components.evaluation.facts import (
     COLUMNS,
     FACTS,
@@ -25,6 +24,7 @@ from image_pipeline.components.evaluation.facts import (
     read_evaluation,
     read_mislabelled,
     read_outliers,
+    write_csv,
 )
 from image_pipeline.components.feeding.analysis import CHECKSUMS
 from image_pipeline.components.feeding.input_fn import input_fn

@@ -6,7 +6,6 @@ import sqlite3
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.evaluation.csv_text import write_csv
 from image_pipeline.components.evaluation.facts import (
     COLUMNS,
     MISLABELLED,
@@ -14,6 +13,7 @@ from image_pipeline.components.evaluation.facts import (
     OUTLIERS,
     read_mislabelled,
     read_outliers,
+    write_csv,
 )
 from image_pipeline.components.json_text import to_sealed_json
 from image_pipeline.components.training.history import HISTORY_FILE, read_history

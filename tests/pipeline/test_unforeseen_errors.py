@@ -70,7 +70,7 @@ COMPONENTS = [
     ("image_pipeline.components.ingest.run:prepare_chunk", OSError),
     ("image_pipeline.components.transform.record_batches:read_views", OSError),
     wide("tfx.components.statistics_gen.executor:Executor.Do", RuntimeError),
-    wide("image_pipeline.components.tasks.classification:read_class_names", ValueError),
+    wide("image_pipeline.components.tasks.task:read_class_names", ValueError),
     wide("image_pipeline.components.training.checkpoint:split_epochs", RuntimeError),
     ("image_pipeline.components.training.serving:export_model", OSError),
     (_EVALUATE, TypeError),

@@ -10,7 +10,7 @@ import types
 import numpy as np
 import pytest
 
-from image_pipeline.components.evaluation.measured import read_measured
+from image_pipeline.components.evaluation.evaluation import read_measured
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.models.options import TrainingOptions

@@ -7,8 +7,11 @@ import tensorflow as tf
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.evaluation.average_precision import average_precisions, match_boxes
-from image_pipeline.components.evaluation.box_scores import join_found
+from image_pipeline.components.evaluation.average_precision import (
+    average_precisions,
+    join_found,
+    match_boxes,
+)
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.models.detector import build_model

@@ -10,7 +10,7 @@ import tensorflow as tf
 from PIL import Image
 
 from image_pipeline.components.errors import UserError, find_user_error
-from image_pipeline.components.evaluation.mean_iou import class_ious, count_pixels
+from image_pipeline.components.evaluation.counted_metrics import class_ious, count_pixels
 from image_pipeline.components.models.mask_metrics import MeanIoU, PixelAccuracy
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.models.unet import build_model

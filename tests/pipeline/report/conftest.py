@@ -17,9 +17,8 @@ from tensorflow_metadata.proto.v0 import anomalies_pb2
 
 from image_pipeline.components.dataset.index import read_index
 from image_pipeline.components.evaluation.answers import AnswerTable, describe_class
-from image_pipeline.components.evaluation.collecting import Collection
+from image_pipeline.components.evaluation.evaluation import Measured
 from image_pipeline.components.evaluation.findings import write_findings
-from image_pipeline.components.evaluation.measured import Measured
 from image_pipeline.components.evaluation.metrics import IN_WORDS, Estimate
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.components.training.history import History, write_history
@@ -154,7 +153,6 @@ def _write_figures(folder, examples, model_dir):
     part = pathlib.Path(folder) / "answers/part-0.parquet"
     part.parent.mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist(rows, table.schema), part)
-    collected = Collection(table, str(part))
     right = float((index.label == 0).mean())
     measured = Measured(
         **{"metric": IN_WORDS["accuracy"], "bound": None, "failures": [], "mistakes": {}},
@@ -165,7 +163,7 @@ def _write_figures(folder, examples, model_dir):
     with mock.patch(place, return_value=measured):
         data_dirs, options = [str(examples)], EvaluationOptions()
         task = "classification"
-        write_findings(folder, task, collected, str(model_dir), options, data_dirs, False)
+        write_findings(folder, task, table, str(model_dir), options, data_dirs, False)
 
 
 def _make_model():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from image_pipeline.components.evaluation import facts
-from image_pipeline.components.evaluation.csv_text import write_csv
+from image_pipeline.components.evaluation.facts import write_csv
 from image_pipeline.report.outliers import Outliers, Strange, find_outliers, list_outliers
 from image_pipeline.report.pixels import measure_image
 

@@ -1,4 +1,4 @@
-"""Tags as a task: loss, weights, scores, answers and bounds, against values by hand."""
+"""Tags and values as tasks: networks, losses, weights, scores and answers."""
 
 import keras
 import numpy as np
@@ -7,12 +7,12 @@ import tensorflow as tf
 from tensorflow_model_analysis.metrics import metric_types
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.evaluation import tag_scores
+from image_pipeline.components.evaluation import counted_metrics
 from image_pipeline.components.models.find_builder import find_builder
 from image_pipeline.components.models.model import binary_cross_entropy
 from image_pipeline.components.models.options import TrainingOptions
-from image_pipeline.components.tasks.signatures import CLASSES, PROBABILITIES, TAGS
-from image_pipeline.components.tasks.tagging import TAGGING
+from image_pipeline.components.tasks.image_tasks import REGRESSION, TAGGING
+from image_pipeline.components.tasks.signatures import CLASSES, PROBABILITIES, TAGS, VALUE
 from image_pipeline.components.training.unknown import check_tag_loss, weigh_records
 
 pytestmark = pytest.mark.unit
@@ -63,16 +63,16 @@ def test_the_default_network_gives_a_probability_of_each_tag_and_learns_one():
 
 
 def test_tags_are_counted_by_hand():
-    counts = sum(map(tag_scores.count_tags, LABELS, PREDICTED))
+    counts = sum(map(counted_metrics.count_tags, LABELS, PREDICTED))
     np.testing.assert_array_equal(counts, [[2, 1, 1], [3, 1, 1], [2, 1, 2]])
-    np.testing.assert_array_equal(tag_scores.count_tags(LABELS, PREDICTED), counts)
-    scores = tag_scores.score_tags(counts)
+    np.testing.assert_array_equal(counted_metrics.count_tags(LABELS, PREDICTED), counts)
+    scores = counted_metrics.score_tags(counts)
     np.testing.assert_allclose(scores, [[2 / 3, 1, 1], [1, 1, 0.5], [0.8, 1, 2 / 3]])
 
 
 def _combine(name="f1", model=""):
     key = metric_types.MetricKey(name=name, model_name=model)
-    return tag_scores._Count(key)
+    return counted_metrics._CountTags(key)
 
 
 def _score(rows, model=""):
@@ -125,3 +125,32 @@ def test_a_sigmoid_is_final_and_logits_are_not():
     assert not TAGGING.are_final(np.array([[0.0, 0.2]]), 1e-3)
     assert not TAGGING.are_final(np.array([[1.5, 0.2]]), 1e-3)
     np.testing.assert_allclose(TAGGING.finish(tf.constant([[0.0]])), [[0.5]])
+
+
+@pytest.mark.e2e
+def test_the_default_network_gives_one_unbounded_number_and_learns_it():
+    keras.utils.set_random_seed(0)
+    model = find_builder("small", "value")((8, 8, 3), 1, TrainingOptions(learning_rate=0.02))
+    assert model.output_shape == (None, 1)
+    generator = np.random.default_rng(0)
+    values = generator.normal(0, 2, 64).astype(np.float32)
+    images = (
+        generator.normal(0, 0.1, (64, 8, 8, 3)).astype(np.float32) + values[:, None, None, None]
+    )
+    history = model.fit(images, values, epochs=10, batch_size=16, verbose=0).history
+    assert {"loss", "mean_squared_error", "mean_absolute_error"} == history.keys()
+    assert history["loss"][-1] < 0.3 * np.var(values)
+
+
+def test_the_loss_is_the_mean_squared_error_of_values_without_a_second_dimension():
+    model = find_builder("small", "value")((8, 8, 3), 1, TrainingOptions())
+    values, predicted = np.array([1.0, 2, 4], np.float32), np.array([[1.5], [2], [1]], np.float32)
+    loss = model.compute_loss(None, tf.constant(values), tf.constant(predicted))
+    assert float(loss) == pytest.approx((0.25 + 0 + 9) / 3, rel=1e-6)
+
+
+def test_answers_are_numbers_and_0_where_no_image_is():
+    outputs, valid = tf.constant([[1.5], [-2.0]]), tf.constant([True, False])
+    answers = REGRESSION.answer_files(outputs, valid, tf.constant([VALUE]))
+    assert answers[VALUE].numpy().tolist() == [1.5, 0.0]
+    assert REGRESSION.answer_records(outputs)[VALUE].numpy().tolist() == [1.5, -2.0]
