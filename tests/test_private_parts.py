@@ -77,7 +77,7 @@ NAMES = {
     ("pipeline/kubeflow/client.py", "_load_config"): (
         "kfp.client.client"  # how often a request that is not answered is repeated
     ),
-    ("components/models/heads.py", "_inbound_nodes"): (
+    ("components/models/weights.py", "_inbound_nodes"): (
         "keras.src.ops.operation"  # which layers come before the outputs
     ),
     ("components/models/compiling.py", "_keras_mask"): (

@@ -11,7 +11,7 @@ from image_pipeline.components.models.box_loss import (
     make_points,
 )
 from image_pipeline.components.models.compiling import compile_model
-from image_pipeline.components.models.model import convolve_twice, count_halvings
+from image_pipeline.components.models.model import activate, convolve_twice, count_halvings
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.models.unet import See, join_finer
 from image_pipeline.components.models.unet import see_with_lite as see_halves
@@ -35,11 +35,8 @@ def see_from_scratch(
     outputs = images
     maps = []
     for level, filters in enumerate(_FILTERS[:halvings]):
-        outputs = keras.layers.Conv2D(filters, 3, strides=2, padding="same", use_bias=False)(
-            outputs
-        )
-        outputs = keras.layers.BatchNormalization(momentum=0.9)(outputs)
-        outputs = convolve_twice(keras.layers.ReLU()(outputs), filters)
+        halve = keras.layers.Conv2D(filters, 3, strides=2, padding="same", use_bias=False)
+        outputs = convolve_twice(activate(halve(outputs)), filters)
         maps += [outputs] if level else []
     return maps
 

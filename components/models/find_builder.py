@@ -12,7 +12,6 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import describe_error
 from image_pipeline.components.models import detector, model, unet
 from image_pipeline.components.models.backbones import see_with_backbone
-from image_pipeline.components.models.heads import find_features, find_heads
 from image_pipeline.components.models.names import (
     BACKBONES,
     CNN,
@@ -30,6 +29,7 @@ from image_pipeline.components.models.names import (
     refuse_model,
 )
 from image_pipeline.components.models.options import TrainingOptions
+from image_pipeline.components.models.weights import find_features, find_heads
 from image_pipeline.components.trees import fetch_file
 
 _LOG = logging.getLogger(__name__)
@@ -45,8 +45,8 @@ _WHOLE: dict[str, BuildModel] = {
 _FEATURES: dict[str, See] = {
     SMALL: model.build_features,
     PLAIN: model.see_plainly,
-    RESNET: model.see_compactly,
-    RESNET_WIDE: model.see_widely,
+    RESNET: functools.partial(model.see_small, sizes=model.COMPACT, blocks=model.COMPACT_BLOCKS),
+    RESNET_WIDE: functools.partial(model.see_small, sizes=model.WIDE, blocks=model.WIDE_BLOCKS),
     CNN: model.see_larger,
 }
 
@@ -106,8 +106,32 @@ def rebuild_saved(
     Raises:
       UserError: if there is no such file, it is no model, or its input or its end do not fit.
     """
-    saved = read_saved(path)
-    _check_input(saved, path, input_shape)
+    try:
+        local = fetch_file(path)
+        if not os.path.isfile(local):
+            raise FileNotFoundError(path)
+        saved = keras.saving.load_model(local, compile=False)
+    except FileNotFoundError as error:
+        raise UserError(f"training.model={path} is not there; check the path.") from error
+    except UserError:
+        raise
+    except Exception as error:  # A file of someone else's: Keras raises many kinds.
+        raise UserError(
+            f"training.model={path} cannot be loaded by Keras {keras.__version__}: "
+            f"{describe_error(error)}. The file is damaged, or of another version; or it has "
+            "layers of your own, for which a dotted path to a function can build the model."
+        ) from error
+    shapes = [tuple(each.shape[1:]) for each in getattr(saved, "inputs", None) or []]
+    takes_images = len(shapes) == 1 and len(shapes[0]) == 3
+    if not takes_images or any(
+        own not in (None, side) for own, side in zip(shapes[0], input_shape, strict=True)
+    ):
+        given = " and ".join(f"[batch, {', '.join(map(str, shape))}]" for shape in shapes)
+        raise UserError(
+            f"training.model={path} must take images [batch, {', '.join(map(str, input_shape))}], "
+            f"as `view` has them, but takes {given or 'inputs that it does not name'}; set "
+            "view.height_px, view.width_px and view.channels to what it takes."
+        )
     heads, features = find_heads(saved), find_features(saved)
     if features is None or not isinstance(heads[0], keras.layers.Dense):
         raise UserError(
@@ -131,40 +155,3 @@ def rebuild_saved(
     else:
         _LOG.warning("%s: its head gives %d values, and is replaced.", path, heads[0].units)
     return built
-
-
-def read_saved(path: str) -> keras.Model:
-    """Loads a model as Keras saved it, without its optimizer.
-
-    Raises:
-      UserError: if it cannot be loaded.
-    """
-    try:
-        local = fetch_file(path)
-        if not os.path.isfile(local):
-            raise FileNotFoundError(path)
-        return keras.saving.load_model(local, compile=False)
-    except FileNotFoundError as error:
-        raise UserError(f"training.model={path} is not there; check the path.") from error
-    except UserError:
-        raise
-    except Exception as error:  # A file of someone else's: Keras raises many kinds.
-        raise UserError(
-            f"training.model={path} cannot be loaded by Keras {keras.__version__}: "
-            f"{describe_error(error)}. The file is damaged, or of another version; or it has "
-            "layers of your own, for which a dotted path to a function can build the model."
-        ) from error
-
-
-def _check_input(saved: keras.Model, path: str, input_shape: tuple[int, int, int]) -> None:
-    shapes = [tuple(each.shape[1:]) for each in getattr(saved, "inputs", None) or []]
-    if len(shapes) == 1 and len(shapes[0]) == 3:
-        pairs = zip(shapes[0], input_shape, strict=True)
-        if all(saved_side in (None, side) for saved_side, side in pairs):
-            return
-    given = " and ".join(f"[batch, {', '.join(map(str, shape))}]" for shape in shapes)
-    raise UserError(
-        f"training.model={path} must take images [batch, {', '.join(map(str, input_shape))}], as "
-        f"`view` has them, but takes {given or 'inputs that it does not name'}; set "
-        "view.height_px, view.width_px and view.channels to what it takes."
-    )

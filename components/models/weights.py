@@ -2,14 +2,14 @@
 
 What is read is one list of arrays, in the order in which Keras lists a model's weights: names
 carry numbers that depend on what else was built before. They are then put into a model, with a new
-head where the classes are others.
+head (the layers that give its answers) where the classes are others.
 """
 
 import itertools
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import h5py
@@ -19,7 +19,6 @@ import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import describe_error
-from image_pipeline.components.models.heads import find_class_heads, find_features
 from image_pipeline.components.models.names import SAVED_MODEL
 from image_pipeline.components.trees import fetch_file, fetch_tree
 
@@ -31,6 +30,7 @@ WEIGHTS, OLD_WEIGHTS = ".weights.h5", ".h5"
 # `model.export` call the list of a model's weights.
 _VARIABLES, _INDEX = os.path.join("variables", "variables"), "variables/variables.index"
 _LISTS = ("weights", "variables")
+SCORES = "scores"  # a detector's output for classes, as `detector.build_model` calls it
 _SEED = np.uint32  # the type of the state of random layers, which Keras's list has, too
 
 
@@ -50,8 +50,18 @@ def read_weights(path: str, model: keras.Model, source: str) -> Arrays:
     Raises:
       UserError: if there is nothing, or it is damaged, or no weights.
     """
+    is_file = path.endswith((SAVED_MODEL, OLD_WEIGHTS, ".hdf5"))
     try:
-        return _choose_reader(path)(_fetch(path), model)
+        local = fetch_file(path) if is_file else fetch_tree(path)
+        wanted = local if is_file else os.path.join(local, _INDEX)
+        if not os.path.isfile(wanted):
+            raise FileNotFoundError(wanted)
+        if not is_file:
+            return _read_folder(local)
+        if path.endswith(SAVED_MODEL):
+            return list(map(np.asarray, keras.saving.load_model(local, compile=False).weights))
+        with h5py.File(local) as file:
+            return _read_by_name(file, model) if path.endswith(WEIGHTS) else _read_old(file, model)
     except FileNotFoundError as error:
         raise UserError(
             f"{source} is not there; give a {WEIGHTS}, {OLD_WEIGHTS} or "
@@ -68,36 +78,13 @@ def read_weights(path: str, model: keras.Model, source: str) -> Arrays:
         ) from error
 
 
-def _choose_reader(path: str) -> Callable[[str, keras.Model], Arrays]:
-    if path.endswith(SAVED_MODEL):
-        return _read_saved
-    if path.endswith(WEIGHTS):
-        return _read_by_name
-    return _read_old if path.endswith((OLD_WEIGHTS, ".hdf5")) else _read_folder
-
-
-def _fetch(path: str) -> str:
-    is_file = path.endswith((SAVED_MODEL, OLD_WEIGHTS, ".hdf5"))
-    local = fetch_file(path) if is_file else fetch_tree(path)
-    wanted = local if is_file else os.path.join(local, _INDEX)
-    if not os.path.isfile(wanted):
-        raise FileNotFoundError(wanted)
-    return local
-
-
-def _read_saved(path: str, model: keras.Model) -> Arrays:
-    saved = keras.saving.load_model(path, compile=False)
-    return [np.asarray(weight) for weight in saved.weights]
-
-
-def _read_old(path: str, model: keras.Model) -> Arrays:
+def _read_old(file: h5py.File, model: keras.Model) -> Arrays:
     """Reads what Keras wrote before version 3, as the weights of `keras.applications` are."""
-    with h5py.File(path) as file:
-        if "layer_names" not in file.attrs and "model_weights" not in file:
-            return _match(_list_arrays(file), model)
-        group = file if "layer_names" in file.attrs else file["model_weights"]
-        layers = [group[_text(name)] for name in group.attrs["layer_names"]]
-        return [np.asarray(layer[name]) for layer in layers for name in _order_names(layer)]
+    if "layer_names" not in file.attrs and "model_weights" not in file:
+        return _read_by_name(file, model)
+    group = file if "layer_names" in file.attrs else file["model_weights"]
+    layers = [group[_text(name)] for name in group.attrs["layer_names"]]
+    return [np.asarray(layer[name]) for layer in layers for name in _order_names(layer)]
 
 
 def _order_names(layer: h5py.Group) -> list[str]:
@@ -114,11 +101,6 @@ def _text(name: Any) -> str:
     return name.decode() if isinstance(name, bytes) else name
 
 
-def _read_by_name(path: str, model: keras.Model) -> Arrays:
-    with h5py.File(path) as file:
-        return _match(_list_arrays(file), model)
-
-
 def _list_arrays(file: h5py.File) -> dict[str, np.ndarray]:
     """A file's arrays by their names; not those of an optimizer."""
     found: dict[str, np.ndarray] = {}
@@ -131,11 +113,12 @@ def _list_arrays(file: h5py.File) -> dict[str, np.ndarray]:
     return found
 
 
-def _match(arrays: dict[str, np.ndarray], model: keras.Model) -> Arrays:
+def _read_by_name(file: h5py.File, model: keras.Model) -> Arrays:
     """Arrays in the order of the weights of a model, or of what it has before its head.
 
     Names in such a file follow from the model's layers; they are learned by writing another one.
     """
+    arrays = _list_arrays(file)
     for target in (model, leave_out_head(model)):
         names = name_weights(target) if target is not None else None
         if names is not None and all(name in arrays for name in names):
@@ -166,7 +149,7 @@ def name_weights(model: keras.Model) -> Sequence[str]:
     return [numbered[number] for number in range(len(kept))]
 
 
-def _read_folder(folder: str, model: keras.Model) -> Arrays:
+def _read_folder(folder: str) -> Arrays:
     reader = tf.train.load_checkpoint(os.path.join(folder, _VARIABLES))
     for kind in _LISTS:
         names = (f"{kind}/{number}/.ATTRIBUTES/VARIABLE_VALUE" for number in itertools.count())
@@ -282,3 +265,49 @@ def _explain(
         "another number of channels; give the training.model and view.channels that they were "
         "trained with, or other weights."
     )
+
+
+def find_heads(model: keras.Model) -> list[keras.layers.Layer]:
+    """The last layers with weights on the way to each output, in their order; none if unknown.
+
+    A model of a class of its own does not say which of its layers gives the answers.
+    """
+    return _find_last(getattr(model, "outputs", None) or [])
+
+
+def find_features(model: keras.Model) -> keras.KerasTensor | None:
+    """What a model's only head sees; None if there is not one, or it is within another model."""
+    heads = find_heads(model)
+    if len(heads) != 1 or all(heads[0] is not layer for layer in model.layers):
+        return None
+    return heads[0].input
+
+
+def find_class_heads(model: keras.Model) -> list[keras.layers.Layer]:
+    """Those of the heads whose values belong to classes: not where a detector's boxes are."""
+    outputs = getattr(model, "output", None) if getattr(model, "outputs", None) else None
+    if isinstance(outputs, dict) and SCORES in outputs:
+        return _find_last(outputs[SCORES])
+    return find_heads(model)
+
+
+def _find_last(outputs: Any) -> list[keras.layers.Layer]:
+    found: dict[int, keras.layers.Layer] = {}
+    for output in keras.tree.flatten(outputs):
+        for layer in _last_with_weights(output):
+            found.setdefault(id(layer), layer)
+    return list(found.values())
+
+
+def _last_with_weights(tensor: Any) -> Iterator[keras.layers.Layer]:
+    history = getattr(tensor, "_keras_history", None)
+    if history is None:
+        return
+    layer, node = history.operation, history.operation._inbound_nodes[history.node_index]
+    if getattr(layer, "weights", None):
+        # A model within the model ends in layers of its own.
+        within = _find_last(getattr(layer, "outputs", None) or [])
+        yield from within or [layer]
+        return
+    for each in node.input_tensors:
+        yield from _last_with_weights(each)

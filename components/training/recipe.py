@@ -19,10 +19,9 @@ from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError, explain_shortage
 from image_pipeline.components.messages import describe_error
 from image_pipeline.components.models.compiling import Scaled
-from image_pipeline.components.models.heads import find_heads
 from image_pipeline.components.models.names import IMAGENET
 from image_pipeline.components.models.options import OF_THE_COMPILER, TrainingOptions
-from image_pipeline.components.models.weights import carry_over, read_weights
+from image_pipeline.components.models.weights import carry_over, find_heads, read_weights
 from image_pipeline.components.tasks.signatures import (
     CLASSES,
     IMAGE_BYTES,

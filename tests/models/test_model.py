@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from image_pipeline.components.models import mask_metrics
+from image_pipeline.components.models import unet
 from image_pipeline.components.models.find_builder import find_builder
 from image_pipeline.components.models.model import (
     MOST_BLOCKS,
@@ -86,7 +86,7 @@ def test_learns_to_tell_dark_from_bright():
         (
             "unet",
             "masks",
-            mask_metrics.cross_entropy,
+            unet.cross_entropy,
             np.stack([np.full((8, 8), id_) for id_ in (2, 255)]),
         ),
     ],

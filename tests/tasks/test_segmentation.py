@@ -11,9 +11,8 @@ from PIL import Image
 
 from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.evaluation.counted_metrics import class_ious, count_pixels
-from image_pipeline.components.models.mask_metrics import MeanIoU, PixelAccuracy
 from image_pipeline.components.models.options import TrainingOptions
-from image_pipeline.components.models.unet import build_model
+from image_pipeline.components.models.unet import MeanIoU, PixelAccuracy, build_model
 from image_pipeline.components.tasks.segmentation import SEGMENTATION
 from image_pipeline.components.training import serving
 from tests.drawings import encode_png
