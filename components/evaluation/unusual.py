@@ -11,7 +11,7 @@ network itself has seen the labels of the train split, and may have learned some
 heart: its view of such an image is drawn to the wrong class, which hides the error. So fewer are
 found among the images that it was trained on, the longer it was trained.
 
-Images are told apart by the distance to those they are nearest to: S. Ramaswamy, R. Rastogi,
+Images are compared by the distance to those they are nearest to: S. Ramaswamy, R. Rastogi,
 K. Shim, "Efficient Algorithms for Mining Outliers from Large Data Sets" (SIGMOD 2000); the bound is
 that of J. W. Tukey, "Exploratory Data Analysis" (1977), for values that are "far out".
 """
