@@ -2,8 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -24,7 +23,6 @@ from image_pipeline.commands.shared import (
 )
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.json_text import to_json, to_sealed_json
-from image_pipeline.run.part import Part
 
 if TYPE_CHECKING:
     from image_pipeline.components.meaning.listing import Listing
@@ -87,7 +85,7 @@ def run(
     """
     from image_pipeline.components.extras import need
     from image_pipeline.config import load_config
-    from image_pipeline.run.run_plan import plan_run
+    from image_pipeline.run.run_plan import Part, plan_run
 
     need("tfx", "`image-pipeline run`")
     if profile_steps is not None:
@@ -166,15 +164,15 @@ def _cross_validate(
 def _run_and_tell(plan: "RunPlan", survey: "Listing", as_json: bool, quiet: bool) -> None:
     """Runs, shows the results, and exits with a code if the model was not pushed."""
     from image_pipeline.components.locks import hold_lock
-    from image_pipeline.run_folder import RunFolder
+    from image_pipeline.run.functions import check_functions
     from image_pipeline.show.ingest_summary import describe_inferred, describe_survey
+    from image_pipeline.show.progress import ComponentProgress
     from image_pipeline.show.terminal import print_line, print_rows
     from image_pipeline.tfx_metadata import check_metadata
 
-    folder = RunFolder(plan.output_dir)
+    folder, lock = plan.folder, hold_lock(plan.output_dir)
     # Two runs at once would write the same metadata.db, and could push to the same folder.
-    is_quiet = as_json or quiet
-    with hold_lock(plan.output_dir) as check, open_terminal(folder.log_path, is_quiet) as console:
+    with lock as check_lock, open_terminal(folder.log_path, as_json or quiet) as console:
         check_metadata(folder.metadata_path, folder.artifacts_dir)
         where = f" in {len(plan.earlier) + 1:,} spans" if plan.earlier else ""
         said = describe_survey([*survey.classes], plan.config.ingest)
@@ -183,39 +181,26 @@ def _run_and_tell(plan: "RunPlan", survey: "Listing", as_json: bool, quiet: bool
             what = f"{survey.found:,} shards of {plan.images_dir}"
         print_line(f"{what}; {plan.beam_args[0]}", console)
         print_rows(describe_inferred(survey.options.understood, survey.noticed), console)
-        summary = _run_with_progress(plan, len(survey.classes), console, check)
-        from image_pipeline.show.summary import print_summary
+        # The user's own functions are tried before any work; this may take TensorFlow.
+        noticed = check_functions(plan.config, len(survey.classes), plan.part)
+        print_rows([("look at", sentence) for sentence in noticed], console)
+        with ComponentProgress(console) as progress:
+            progress.start("importing TFX")
+            from image_pipeline.run.local import run_locally
+            from image_pipeline.show.summary import is_whole, print_summary, summarize_run
 
+            def start(name: str) -> None:
+                check_lock()
+                progress.start(name)
+
+            runs = run_locally(plan, start, progress.finish)
+            check_lock()
+            summary = summarize_run(runs, folder.log_path)
+        if is_whole(summary):  # A part's would pass for a whole run's, and could replace one.
+            with open(folder.summary_path, "w", encoding="utf-8") as file:
+                file.write(to_sealed_json(summary, indent=1))
         print_summary(summary, console)
     if as_json:
         click.echo(to_json(summary))
     if summary.get("blessed") is False:
         sys.exit(EXIT_NOT_PUSHED)
-
-
-def _run_with_progress(
-    plan: "RunPlan", num_classes: int, console: Any, check_lock: Callable[[], None]
-) -> dict[str, Any]:
-    """Runs with a progress bar; writes a whole run's summary to a file."""
-    from image_pipeline.run.functions import check_functions
-    from image_pipeline.show.progress import ComponentProgress
-    from image_pipeline.show.terminal import print_rows
-
-    noticed = check_functions(plan.config, num_classes, plan.part)
-    print_rows([("look at", sentence) for sentence in noticed], console)
-    with ComponentProgress(console) as progress:
-        progress.start("importing TFX")
-        from image_pipeline.run.local import run_locally
-        from image_pipeline.show.summary import is_whole, summarize_run
-
-        def start(name: str) -> None:
-            check_lock()
-            progress.start(name)
-
-        runs = run_locally(plan, start, progress.finish)
-        check_lock()
-        summary = summarize_run(runs, plan.folder.log_path)
-    if is_whole(summary):  # A part's would pass for a whole run's, and could replace one.
-        with open(plan.folder.summary_path, "w", encoding="utf-8") as file:
-            file.write(to_sealed_json(summary, indent=1))
-    return summary

@@ -8,7 +8,7 @@ from image_pipeline.components.models.names import BUILT_IN
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.config import PipelineConfig
-from image_pipeline.run.part import Part
+from image_pipeline.run.run_plan import Part
 
 # The components after which `--to` leaves training out.
 _BEFORE_ANALYSIS = ("ImageExampleGen", "StatisticsGen", "SchemaGen", "ExampleValidator")
@@ -58,10 +58,8 @@ def check_functions(config: PipelineConfig, num_classes: int, part: Part) -> lis
         or training.compile is not None
         or training.early_stopping_monitor != TrainingOptions().early_stopping_monitor
     )
-    return _check_model(config, num_classes) if is_tried else []
-
-
-def _check_model(config: PipelineConfig, num_classes: int) -> list[str]:
+    if not is_tried:
+        return []
     import keras
 
     from image_pipeline.components.tasks.choose_task import choose_task, name_model
@@ -78,14 +76,12 @@ def _check_model(config: PipelineConfig, num_classes: int) -> list[str]:
     # generator will yield; only the Trainer knows the number.
     ingest = config.ingest
     has_others = ingest.label_kind in (MASKS, BOXES) or ingest.generator is not None
-    is_told = config.transform.preprocessing_fn.startswith(_OWN) and not has_others
+    is_told = function.startswith(_OWN) and not has_others
     counted: Counted = "at most" if is_told else "not"
     num_classes = max(num_classes, 2 if has_others else 1)
-    training = name_model(config.training, task)
-    options = (config.view, config.feeding, training)
+    options = (config.view, config.feeding, name_model(training, task))
     checked = build_checked_model(*options, num_classes, counted, task)
     spread(checked, *options, num_classes)
-    function = config.transform.preprocessing_fn
     named = f"transform.preprocessing_fn={function.rpartition('.')[2]}"
     normalize = find_normalize(function)
     noticed = notice_loss(checked)

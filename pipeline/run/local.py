@@ -1,10 +1,8 @@
 """Runs the pipeline on this machine and collects its results."""
 
-import contextlib
 import dataclasses
-import functools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tfx.orchestration.local.local_dag_runner import LocalDagRunner
@@ -14,11 +12,11 @@ from tfx.orchestration.portable import launcher
 from image_pipeline.components import progress
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.record import further_columns
-from image_pipeline.components.errors import find_user_error
+from image_pipeline.components.errors import UserError, find_user_error
+from image_pipeline.components.messages import suggest
 from image_pipeline.components.transform.run import load_preprocessing_fn
 from image_pipeline.history.reasons import explain_execution
 from image_pipeline.pipeline import create_pipeline
-from image_pipeline.run.part import Part, check_any_ran, check_part, explain_part
 from image_pipeline.run.run_plan import RunPlan
 from image_pipeline.run.used_memory import watch_memory
 from image_pipeline.tfx_metadata import ComponentRun, read_execution, read_taken
@@ -42,66 +40,86 @@ def run_locally(
     Raises:
       UserError: if the person who called can put it right.
     """
-    pipeline = _create_pipeline(plan, plan.fingerprint, plan.span)
-    check_part(plan.part, [component.id for component in pipeline.components])
-    if plan.part.first in (None, _INGEST, _TRANSFORM):  # Later ones already have its graph.
-        load_preprocessing_fn(
-            plan.config.view,
-            plan.config.transform,
-            further_columns(plan.config.ingest.column_types),
+    part, metadata_path = plan.part, plan.folder.metadata_path
+
+    def compose(fingerprint: str, span: int | None) -> Pipeline:
+        return create_pipeline(
+            plan.config,
+            plan.images_dir,
+            plan.folder.artifacts_dir,
+            plan.pushed_dir,
+            fingerprint,
+            metadata_path=metadata_path,
+            beam_args=plan.beam_args,
+            span=span,
         )
-    collected = _Runs(on_start, on_finish)
+
+    # Options that do not go together are refused here, and ends of the part that do not exist.
+    pipeline = compose(plan.fingerprint, plan.span)
+    names = [component.id for component in pipeline.components]
+    for flag, name in (("--from", part.first), ("--to", part.last)):
+        if name is not None and name not in names:
+            raise UserError(
+                f"{flag} names a component, got {name!r}; {suggest(name, names, most=3)}"
+                f"known: {', '.join(names)}."
+            )
+    # A preprocessing_fn that cannot be used is refused before ingest; later parts have its graph.
+    if part.first in (None, _INGEST, _TRANSFORM):
+        further = further_columns(plan.config.ingest.column_types)
+        load_preprocessing_fn(plan.config.view, plan.config.transform, further)
+
+    started: list[str] = []
+    runs: list[ComponentRun] = []
+    launch, suffix = launcher.Launcher.launch, ""
+
+    def observe(self: launcher.Launcher) -> Any:
+        name = self._pipeline_node.node_info.id
+        started.append(name)
+        on_start(name)
+        if name == "Evaluator":
+            _begin_evaluation(runs)
+        began = time.monotonic()
+        with watch_memory() as memory:
+            info = launch(self)
+        executed = metadata_path, info.execution_id
+        seconds = time.monotonic() - began
+        run = read_execution(*executed, name + suffix, seconds, memory.peak_rss_mb)
+        runs.append(dataclasses.replace(run, why=explain_execution(*executed)))
+        on_finish(runs[-1])
+        return info
+
+    launcher.Launcher.launch = observe  # TFX's launcher has no hooks.
     try:
-        if plan.part.first in (None, _INGEST):
-            for span, fingerprint in plan.earlier.items():
-                earlier = _create_pipeline(plan, fingerprint, span)
-                _launch(plan.folder.metadata_path, earlier, Part(last=_INGEST), collected, span)
-        _launch(plan.folder.metadata_path, pipeline, plan.part, collected)
+        # The window's earlier spans are ingested one by one: a run of TFX's makes one span.
+        for span, fingerprint in plan.earlier.items() if part.first in (None, _INGEST) else ():
+            suffix = f" {span}"
+            LocalDagRunner().run(compose(fingerprint, span), RunOptions(to_nodes=[_INGEST]))
+        suffix = ""
+        ends = [None if name is None else [name] for name in (part.first, part.last)]
+        options = None if part.is_whole else RunOptions(from_nodes=ends[0], to_nodes=ends[1])
+        LocalDagRunner().run(pipeline, options)
     except Exception as error:
-        explained = find_user_error(error) or explain_part(error, plan.part, collected.any_started)
+        explained = find_user_error(error)
+        # Once a component has started, errors are its own.
+        if not (explained or started) and part.first and isinstance(error, LookupError):
+            explained = UserError(
+                f"--from {part.first} takes what comes before it from the latest run in the same "
+                "--output, but the latest run there does not have all of it; run once without "
+                "--from."
+            )
         if explained is None:
             raise
         raise explained from error
-    runs = collected.runs
-    check_any_ran(plan.part, len(runs))
-    if plan.part.is_whole:
-        return runs
-    taken = read_taken(plan.folder.metadata_path, {run.name for run in runs})
+    finally:
+        launcher.Launcher.launch = launch
+    if not runs:
+        raise UserError(
+            f"No component lies between --from {part.first} and --to {part.last}: no data goes "
+            "from one to the other; change one of them, or leave it out."
+        )
+    # What a part did not run is the latest run's.
+    taken = [] if part.is_whole else read_taken(metadata_path, {run.name for run in runs})
     return [*taken, *runs]
-
-
-def _create_pipeline(plan: RunPlan, fingerprint: str, span: int | None) -> Pipeline:
-    return create_pipeline(
-        plan.config,
-        plan.images_dir,
-        plan.folder.artifacts_dir,
-        plan.pushed_dir,
-        fingerprint,
-        metadata_path=plan.folder.metadata_path,
-        beam_args=plan.beam_args,
-        span=span,
-    )
-
-
-class _Runs:
-    """Collects the components' runs so far, and passes each on to the callbacks."""
-
-    def __init__(self, on_start: Callable[[str], Any], on_finish: Callable[[ComponentRun], Any]):
-        self._on_start, self._on_finish = on_start, on_finish
-        self.any_started = False
-        self.runs: list[ComponentRun] = []
-
-    def start(self, name: str) -> None:
-        self.any_started = True
-        self._on_start(name)
-        if name == "Evaluator":
-            _begin_evaluation(self.runs)
-
-    def finish(self, run: ComponentRun, earlier_span: int | None = None) -> None:
-        if earlier_span is not None:
-            run = dataclasses.replace(run, name=f"{run.name} {earlier_span}")
-        self.runs.append(run)
-        self._on_finish(run)
 
 
 def _begin_evaluation(runs: Sequence[ComponentRun]) -> None:
@@ -110,51 +128,3 @@ def _begin_evaluation(runs: Sequence[ComponentRun]) -> None:
     if folders:
         splits = [read_manifest(folder).splits["eval"] for folder in folders]
         progress.begin("records", sum(split.records for split in splits))
-
-
-def _launch(
-    metadata_path: str,
-    pipeline: Pipeline,
-    part: Part,
-    runs: _Runs,
-    earlier_span: int | None = None,
-) -> None:
-    """Runs a part of a pipeline; an earlier span's components are named after it."""
-    finish = functools.partial(runs.finish, earlier_span=earlier_span)
-    with _observe_components(metadata_path, runs.start, finish):
-        LocalDagRunner().run(pipeline, _to_run_options(part))
-
-
-def _to_run_options(part: Part) -> RunOptions | None:
-    if part.is_whole:
-        return None
-    return RunOptions(
-        from_nodes=None if part.first is None else [part.first],
-        to_nodes=None if part.last is None else [part.last],
-    )
-
-
-@contextlib.contextmanager
-def _observe_components(
-    metadata_path: str, on_start: Callable[[str], Any], on_finish: Callable[[ComponentRun], Any]
-) -> Iterator[None]:
-    """Wraps TFX's launcher, which has no hooks, while the block runs."""
-    launch = launcher.Launcher.launch
-
-    def observed(self: launcher.Launcher) -> Any:
-        name = self._pipeline_node.node_info.id
-        on_start(name)
-        started = time.monotonic()
-        with watch_memory() as memory:
-            info = launch(self)
-        seconds = time.monotonic() - started
-        executed = metadata_path, info.execution_id
-        run = read_execution(*executed, name, seconds, memory.peak_rss_mb)
-        on_finish(dataclasses.replace(run, why=explain_execution(*executed)))
-        return info
-
-    launcher.Launcher.launch = observed
-    try:
-        yield
-    finally:
-        launcher.Launcher.launch = launch

@@ -1,24 +1,55 @@
 """What a run on this machine is to do, checked before TensorFlow and TFX are even imported."""
 
+import collections
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.inference.named_images import check_listed
 from image_pipeline.components.inference.options import options_for_others
-from image_pipeline.components.meaning.listing import Listing, list_images
+from image_pipeline.components.meaning.listing import (
+    Listing,
+    check_listing,
+    list_images,
+    offer,
+)
+from image_pipeline.components.sources.span_pattern import (
+    LATEST,
+    SpanFolder,
+    has_span,
+    list_spans,
+    pick_span,
+)
 from image_pipeline.config import PipelineConfig, check_labels_fit, check_pixels_fit, check_splits
 from image_pipeline.init.choose_steps import complete_steps
 from image_pipeline.run.engine import choose_engine, make_paths_absolute
-from image_pipeline.run.part import Part
 from image_pipeline.run.preflight import check_classes, check_output
-from image_pipeline.run.spans import find_images, survey_source
 from image_pipeline.run_folder import RunFolder
 
 _OTHER_OUTPUTS = (
     "give a local folder and --push for the models, use ingest and analyze, which write to any "
     "store, or compile for Kubeflow, which has its runs in any store"
 )
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """Which components run; what comes before them is taken from the latest run.
+
+    Attributes:
+      first: runs, and all that needs it; None for all that `last` needs.
+      last: runs, and what it needs; None for all that needs `first`.
+    """
+
+    first: str | None = None
+    last: str | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether that is the whole pipeline."""
+        return self.first is None and self.last is None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -45,7 +76,7 @@ class RunPlan:
     beam_args: tuple[str, ...]
     span: int | None = None
     earlier: Mapping[int, str] = dataclasses.field(default_factory=dict)
-    part: Part = Part()  # noqa: RUF009  (frozen)
+    part: Part = Part()
     push_dir: str | None = None
 
     @property
@@ -65,7 +96,7 @@ def plan_run(
     output_dir: str,
     beam_flags: Sequence[str],
     span: str | None = None,
-    part: Part = Part(),  # noqa: B008  (frozen)
+    part: Part = Part(),
     push_dir: str | None = None,
 ) -> tuple[RunPlan, Listing]:
     """Checks what can be checked at once.
@@ -115,3 +146,70 @@ def plan_run(
         push_dir=None if push_dir is None else files.make_absolute(push_dir),
     )
     return plan, survey
+
+
+@dataclasses.dataclass(frozen=True)
+class ImageSource:
+    """The images of a run.
+
+    Attributes:
+      folders: the folders that hold them, the newest last; one without a number if there are no
+        spans.
+      span: the newest folder's; None if there are no spans.
+    """
+
+    folders: tuple[SpanFolder, ...]
+    span: int | None
+
+
+def find_images(images_dir: str, span: str | None, window: int | Literal["all"]) -> ImageSource:
+    """Finds the folders of images.
+
+    Args:
+      images_dir: a folder, or a pattern of spans' folders.
+      span: the number or date of a span; None for the latest.
+      window: how many spans are used together, at most.
+
+    Raises:
+      UserError: if there is no such span, or if spans are asked for without a pattern.
+    """
+    if not has_span(images_dir):
+        asked = f"--span {span}" if span else f"spans.window={window}" if window != 1 else None
+        if asked:
+            raise UserError(
+                f"{asked} needs spans, but --images {images_dir!r} is one folder; give a pattern "
+                "such as photos/day-{SPAN} or photos/{YYYY}-{MM}-{DD}."
+            )
+        return ImageSource((SpanFolder(0, None, images_dir),), None)
+    folders = list_spans(images_dir)
+    newest = pick_span(folders, images_dir, span or LATEST).span
+    upto = [folder for folder in folders if folder.span <= newest]
+    return ImageSource(tuple(upto if window == "all" else upto[-window:]), newest)
+
+
+def survey_source(source: ImageSource, newest: Listing) -> tuple[Listing, dict[int, str]]:
+    """Lists the other folders, and offers all listings to whoever ingests them.
+
+    Args:
+      source: the folders.
+      newest: what the last of them holds; the others are read with its options.
+
+    Returns:
+      What they hold together: the newest one's listing with the counts of all; and the numbers and
+      fingerprints of the others.
+
+    Raises:
+      UserError: if a folder is missing or empty.
+    """
+    found, outside, classes = 0, 0, collections.Counter[str]()
+    fingerprints: dict[int, str] = {}
+    for folder in source.folders:  # One by one: each listing has files open.
+        is_newest = folder is source.folders[-1]
+        listing = check_listing(newest if is_newest else list_images(folder.path, newest.options))
+        offer(listing, newest.options)
+        found, outside = found + listing.found, outside + listing.outside
+        classes.update(listing.classes)
+        fingerprints |= {} if is_newest else {folder.span: listing.fingerprint}
+    counts = dict(sorted(classes.items()))
+    together = dataclasses.replace(newest, found=found, outside=outside, classes=counts)
+    return together, fingerprints

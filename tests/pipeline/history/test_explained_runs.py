@@ -8,8 +8,7 @@ from click.testing import CliRunner
 
 from image_pipeline.cli import cli
 from image_pipeline.config import load_config
-from image_pipeline.run.part import Part
-from image_pipeline.run.run_plan import plan_run
+from image_pipeline.run.run_plan import Part, plan_run
 from tests.drawings import draw, encode_png, write_folder
 
 pytestmark = [pytest.mark.e2e, pytest.mark.wide]

@@ -6,7 +6,7 @@ import pytest
 from image_pipeline.components.errors import UserError
 from image_pipeline.config import load_config
 from image_pipeline.run.functions import check_functions
-from image_pipeline.run.part import Part
+from image_pipeline.run.run_plan import Part
 
 pytestmark = pytest.mark.beam
 
@@ -86,7 +86,9 @@ def test_what_belongs_to_components_that_do_not_run_is_not_looked_at():
 
 
 def test_the_defaults_are_not_tried(monkeypatch):
-    monkeypatch.setattr("image_pipeline.run.functions._check_model", lambda *_: 1 / 0)
+    monkeypatch.setattr(
+        "image_pipeline.components.training.model_check.build_checked_model", lambda *_: 1 / 0
+    )
     check()
 
 

@@ -14,8 +14,7 @@ from image_pipeline.components.meaning.listing import take
 from image_pipeline.config import load_config
 from image_pipeline.init.choose_steps import choose_steps, complete_steps
 from image_pipeline.run.engine import choose_engine
-from image_pipeline.run.part import Part
-from image_pipeline.run.run_plan import RunPlan, plan_run
+from image_pipeline.run.run_plan import Part, RunPlan, plan_run
 from tests.drawings import draw_texts, write_folder, write_photos, write_scenes
 from tests.sounds import encode, make_tone
 

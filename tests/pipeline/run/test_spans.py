@@ -8,8 +8,8 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.meaning import listing as listing_module
 from image_pipeline.components.meaning.listing import list_images
 from image_pipeline.components.meaning.options import IngestOptions
-from image_pipeline.run import spans
-from image_pipeline.run.spans import find_images, survey_source
+from image_pipeline.run import run_plan
+from image_pipeline.run.run_plan import find_images, survey_source
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.unit
@@ -83,7 +83,7 @@ def test_of_many_folders_some_listings_are_held_at_a_time(photos, monkeypatch):
         alive.append(sum(each() is not None for each in made))
         return listing
 
-    monkeypatch.setattr(spans, "list_images", count)
+    monkeypatch.setattr(run_plan, "list_images", count)
     monkeypatch.setattr(listing_module, "_MOST_OFFERED", 1)
     monkeypatch.setattr(listing_module, "_offered", {})
     for day in range(20, 29):
