@@ -109,7 +109,7 @@ def _submit_schedule(client: Any, host: str | None, submission: Any, schedule: A
 
 
 def _watch(client: Any, host: str | None, run_id: str, steps: dict[str, Any]) -> None:
-    from image_pipeline.kubeflow.watch import watch_run
+    from image_pipeline.kubeflow.submit import watch_run
 
     watch_run(client, host, run_id, steps, say)
     say("Done.")

@@ -22,10 +22,13 @@ from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.sources.span_pattern import LATEST
 from image_pipeline.init.choose_steps import complete_steps
 from image_pipeline.kubeflow import parameters
-from image_pipeline.kubeflow.platform import platform_spec
-from image_pipeline.kubeflow.remote_beam import check_remote_beam
 from image_pipeline.kubeflow.step import COPIED
-from image_pipeline.kubeflow.steps import check_engine, put_step_options
+from image_pipeline.kubeflow.steps import (
+    check_engine,
+    check_remote_beam,
+    platform_spec,
+    put_step_options,
+)
 from image_pipeline.run.dataflow import add_dataflow_options, check_dataflow_flags
 from image_pipeline.run.engine import DATAFLOW
 

@@ -4,25 +4,32 @@ The launcher copies a step's inputs to folders of the pod before the step starts
 the step left in those of its outputs (`LocalPathForURI` in `backend/src/v2/component/
 launcher_v2.go`). TensorFlow and Beam open no `minio://`, and `s3://` not everywhere: so a step
 whose artifacts are there works in these folders, and any store that Kubeflow can use will do. The
-data set alone is not copied: see `data_sets`.
+data set alone is not copied: ingest leaves it in the store (`data_root` of `ImageExampleGen`), and
+a pointer in its artifact's folder. All steps read it where it is, but for those in `DOWNLOADING`.
 """
 
 import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset.complete import download_data_set
+from image_pipeline.components.dataset.pointer import follow_pointer
 from image_pipeline.components.errors import UserError
-from image_pipeline.kubeflow.data_sets import follow_pointers
 from image_pipeline.kubeflow.parameters import set_values
 
 MESSAGE = "--json_serialized_invocation_args"
 """The flag before what the launcher says of a step: `ExecutorInput`."""
 COPIED = ("s3", "minio")
 """Schemes of stores that TensorFlow does not open, but the launcher copies from and to."""
+
+DOWNLOADING = ("tfx.components.trainer.executor.GenericExecutor",)
+"""Executors of the steps that have the data set on their own disk, if TensorFlow does not know the
+store: training reads each record once an epoch, at random places by the index, as it does in a
+local run. Without a name here, its step streams from the store."""
 
 _MINIO, _ADDRESSES = "minio://", ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT")
 
@@ -79,6 +86,41 @@ def map_artifacts(message: dict[str, Any], root: str = "/") -> dict[str, str]:
                     uris[copy] = artifact["uri"]
                     artifact["uri"] = copy
     return uris
+
+
+def follow_pointers(message: Mapping[str, Any], executor: str) -> dict[str, str]:
+    """Gives the data sets of a step's inputs the URIs that they are read from.
+
+    Args:
+      message: `ExecutorInput`, JSON's way; it is changed.
+      executor: the dotted path of the step's executor.
+
+    Returns:
+      By the folders of the data sets that were downloaded, the URIs that they stand for.
+
+    Raises:
+      UserError: if a data set was deleted or replaced, or the disk has no room for it.
+    """
+    copies = {}
+    for listed in message.get("inputs", {}).get("artifacts", {}).values():
+        for artifact in filter(_is_data_set, listed["artifacts"]):
+            pointer = follow_pointer(artifact["uri"])
+            if pointer is None:
+                continue
+            if executor in DOWNLOADING and not files.is_known_to_tensorflow(pointer.uri):
+                # Below the pointer's folder, on the volume that the launcher copies to.
+                artifact["uri"] = files.join(artifact["uri"], "data")
+                download_data_set(pointer.uri, artifact["uri"])
+                copies[artifact["uri"]] = pointer.uri
+            else:
+                artifact["uri"] = pointer.uri
+    return copies
+
+
+def _is_data_set(artifact: Mapping[str, Any]) -> bool:
+    """Whether TFX knows it as Examples; engines write types in one of two ways."""
+    kind = artifact.get("type", {})
+    return "tfx.Examples" in kind.get("instanceSchema", kind.get("schemaTitle", ""))
 
 
 def restore_uris(said: Any, uris: dict[str, str]) -> Any:

@@ -1,14 +1,15 @@
-"""Puts each step's options into a compiled pipeline's spec, JSON's way.
+"""Puts each step's options into a compiled pipeline's spec, JSON's way, or refuses them.
 
 Fields are those of Kubeflow's `pipeline_spec.proto`, written as `kfp`'s own compiler writes them.
 """
 
+import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kubernetes.utils.quantity import parse_quantity
 
-from image_pipeline.components.beam.args import complete_beam_args
+from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS, complete_beam_args
 from image_pipeline.components.errors import UserError
 from image_pipeline.engine_options import (
     Accelerator,
@@ -17,8 +18,12 @@ from image_pipeline.engine_options import (
     Retries,
     StepOptions,
 )
+from image_pipeline.kubeflow.step import COPIED
 from image_pipeline.run.engine import DATAFLOW
 
+_DISK = "image-pipeline-disk"
+# Their workers write what Kubeflow's launcher uploads from the pod's disk.
+_WRITING_HERE = ("StatisticsGen", "ImageTransform", "Evaluator")
 KUBEFLOW_ONLY = (
     *("timeout_s", "node_selector", "tolerations", "secret_env", "secret_files"),
     *("volume_claims", "disk"),
@@ -153,3 +158,79 @@ def _retry_policy(given: Retries) -> dict[str, Any]:
         "backoffFactor": given.factor,
         "backoffMaxDuration": f"{given.longest_wait_s}s",
     }
+
+
+def check_remote_beam(spec: Mapping[str, Any], pipeline_root: str) -> None:
+    """Checks that workers elsewhere can write their step's outputs.
+
+    Ingest's always can: it reads and writes the store itself. Other steps' outputs are a pod's
+    folders, where the root is in a store that TensorFlow and Beam do not open.
+
+    Args:
+      spec: `pipelineSpec`, with each step's options.
+      pipeline_root: the URI below which the steps' outputs are kept.
+
+    Raises:
+      UserError: if a step's workers cannot.
+    """
+    scheme = pipeline_root.partition("://")[0]
+    for step in _WRITING_HERE if scheme in COPIED else ():
+        flags = spec["deploymentSpec"]["executors"][f"{step}_executor"]["container"]["args"]
+        runners = [flag for flag in flags if flag.startswith("--runner=")]
+        if any(runner != LOCAL_BEAM_ARGS[0] for runner in runners):
+            raise UserError(
+                f"{step} must run Beam in its own pod, got {runners[-1]}: workers elsewhere do not "
+                f"see the pod's folders, which its outputs below {scheme}:// are uploaded from; "
+                "give the runner to ingest alone (kubeflow.steps.ImageExampleGen.beam_args), or "
+                "use a root at gs://."
+            )
+
+
+def platform_spec(spec: Mapping[str, Any], options: KubeflowOptions) -> dict[str, Any]:
+    """`PlatformSpec`, JSON's way.
+
+    Args:
+      spec: `pipelineSpec`, whose steps with containers are meant.
+      options: of all steps.
+
+    Returns:
+      By executor what its pod is like; empty if no option says anything of pods.
+    """
+    executors: dict[str, Any] = {}
+    for step in spec["root"]["dag"]["tasks"]:
+        executor = f"{step}_executor"
+        if "container" in spec["deploymentSpec"]["executors"].get(executor, {}):
+            pod = make_pod(options.of_step(step))
+            executors |= {executor: pod} if pod else {}
+    if not executors:
+        return {}
+    return {"platforms": {"kubernetes": {"deploymentSpec": {"executors": executors}}}}
+
+
+def make_pod(given: StepOptions) -> dict[str, Any]:
+    """A step's pod, `KubernetesExecutorConfig`, JSON's way; empty if nothing is said of it.
+
+    It is written by the functions of `kfp-kubernetes`, which change a task's `platform_config`: of
+    a task of TFX's there is nothing else that they need.
+    """
+    from kfp import kubernetes
+
+    task: Any = types.SimpleNamespace(platform_config={})
+    if given.timeout_s is not None:
+        kubernetes.set_timeout(task, given.timeout_s)
+    for label, value in given.node_selector.items():
+        kubernetes.add_node_selector(task, label, value)
+    for each in given.tolerations:
+        kubernetes.add_toleration(task, each.key, each.operator, each.value, each.effect)
+    for secret, variables in given.secret_env.items():
+        kubernetes.use_secret_as_env(task, secret, variables)
+    for secret, path in given.secret_files.items():
+        kubernetes.use_secret_as_volume(task, secret, path)
+    for claim, path in given.volume_claims.items():
+        kubernetes.mount_pvc(task, claim, path)
+    if (disk := given.disk) is not None:
+        modes = ["ReadWriteOnce"]
+        kubernetes.add_ephemeral_volume(
+            task, _DISK, disk.mount_path, modes, disk.size, disk.storage_class
+        )
+    return task.platform_config.get("kubernetes", {})

@@ -1,25 +1,28 @@
-"""Uploads a compiled pipeline to Kubeflow, and starts a run of it, or a schedule of runs."""
+"""Uploads a compiled pipeline to Kubeflow, starts a run of it, or a schedule, and waits for it."""
 
 import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.messages import suggest
+from image_pipeline.components.messages import find_line, suggest
 from image_pipeline.config import PipelineConfig, check_labels_fit, check_pixels_fit, check_splits
-from image_pipeline.kubeflow.client import explain_errors
-from image_pipeline.kubeflow.overrides import GROUPS, override_config
-from image_pipeline.kubeflow.parameters import FINGERPRINT, NAMES
+from image_pipeline.kubeflow.client import RefusedError, explain_errors
+from image_pipeline.kubeflow.parameters import FINGERPRINT, GROUPS, NAMES, override_config
 
 if TYPE_CHECKING:
     import kfp
 
 _SECONDS = {"m": 60, "h": 3600, "d": 86400}
-_EQUALS = "EQUALS"
+_ENDED = ("SUCCEEDED", "SKIPPED", "FAILED", "CANCELED")
+_WORDS = {"SUCCEEDED": "done", "SKIPPED": "skipped", "CANCELED": "stopped"}
+_MOST_UNANSWERED = 10
+"""Questions in a row without an answer: a server that restarts takes a minute or two."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -197,5 +200,65 @@ def _find_pipeline(client: "kfp.Client", name: str, namespace: str | None) -> st
 
 def _equals(name: str) -> str:
     """kfp's filter for what is called so."""
-    predicate = {"operation": _EQUALS, "key": "display_name", "stringValue": name}
+    predicate = {"operation": "EQUALS", "key": "display_name", "stringValue": name}
     return json.dumps({"predicates": [predicate]})
+
+
+def watch_run(
+    client: "kfp.Client",
+    host: str | None,
+    run_id: str,
+    steps: Collection[str],
+    tell: Callable[[str], None],
+    wait_s: float = 10.0,
+) -> None:
+    """Returns when the run has succeeded.
+
+    Args:
+      client: the connection.
+      host: see `client.find_host`.
+      run_id: Kubeflow's id of it.
+      steps: the pipeline's; Kubeflow lists pods of its own beside them.
+      tell: takes a line for each step that begins or ends.
+      wait_s: seconds between questions.
+
+    Raises:
+      UserError: if it failed or was stopped; it names the steps. Or if the server answers no more.
+    """
+    told: dict[str, str] = {}
+    unanswered = 0
+    while True:
+        try:
+            with explain_errors(host, f"ask for the run {run_id}"):
+                run = client.get_run(run_id)
+            unanswered = 0
+        except UserError as error:
+            unanswered += 1
+            if unanswered == _MOST_UNANSWERED or isinstance(error, RefusedError):
+                raise UserError(f"{error} (The run goes on; only the waiting ended.)") from error
+            time.sleep(wait_s)
+            continue
+        listed = (run.run_details.task_details if run.run_details else None) or []
+        # Of several attempts, the last.
+        tasks = {task.display_name: task for task in listed if task.display_name in steps}
+        for name, task in tasks.items():
+            if task.state in ("RUNNING", *_ENDED) and told.get(name) != task.state:
+                told[name] = task.state
+                tell(f"{name}: {_WORDS.get(task.state, task.state.lower())}")
+        if run.state in _ENDED:
+            break
+        time.sleep(wait_s)
+    if run.state == "SUCCEEDED":
+        return
+    failed = []
+    for name, task in tasks.items():
+        if task.state == "FAILED":
+            said = find_line(task.error.message or "") if task.error else ""
+            failed.append(f"{name} ({said})" if said else name)
+    where = f" at {'; '.join(failed)}" if failed else ""
+    said = find_line(run.error.message or "") if run.error else ""
+    outcome = "was stopped" if run.state == "CANCELED" else "failed"
+    raise UserError(
+        f"The run {run.display_name!r} {outcome}{where}{f': {said}' if said else ''}; the steps' "
+        "logs are at the link."
+    )

@@ -8,8 +8,8 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset.paths import MANIFEST
 from image_pipeline.components.dataset.pointer import make_pointer, write_pointer
 from image_pipeline.components.errors import UserError
-from image_pipeline.kubeflow import data_sets
-from image_pipeline.kubeflow.data_sets import DOWNLOADING, follow_pointers
+from image_pipeline.kubeflow import step
+from image_pipeline.kubeflow.step import DOWNLOADING, follow_pointers
 from tests.dataset.listed import write_listed
 from tests.object_store.runs import read_tree
 
@@ -76,7 +76,7 @@ def test_a_data_set_without_a_pointer_stays_where_it_is(message, tmp_path):
 
 def test_only_data_sets_are_looked_for(message, monkeypatch):
     asked = []
-    monkeypatch.setattr(data_sets, "follow_pointer", asked.append)
+    monkeypatch.setattr(step, "follow_pointer", asked.append)
     follow_pointers(message, BEAM_STEP)
     assert asked == [_uri(message)]
     assert follow_pointers({"outputs": {}}, BEAM_STEP) == {}  # A step without inputs.

@@ -2,7 +2,7 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.config import load_config
-from image_pipeline.kubeflow.overrides import GROUPS, override_config
+from image_pipeline.kubeflow.parameters import GROUPS, override_config
 
 pytestmark = pytest.mark.unit
 

@@ -3,7 +3,7 @@ from google.protobuf import json_format
 from kfp.kubernetes import kubernetes_executor_config_pb2 as kubernetes
 
 from image_pipeline.engine_options import KubeflowOptions, StepOptions
-from image_pipeline.kubeflow.platform import make_pod, platform_spec
+from image_pipeline.kubeflow.steps import make_pod, platform_spec
 from tests.pipeline.kubeflow.test_steps import SPEC
 
 pytestmark = pytest.mark.unit

@@ -1,7 +1,7 @@
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.kubeflow.remote_beam import check_remote_beam
+from image_pipeline.kubeflow.steps import check_remote_beam
 
 pytestmark = pytest.mark.unit
 

@@ -2,7 +2,7 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.kubeflow.client import connect
-from image_pipeline.kubeflow.watch import watch_run
+from image_pipeline.kubeflow.submit import watch_run
 from tests.kubeflow_compile.api_server import run_api_server
 
 pytestmark = pytest.mark.e2e
