@@ -1,8 +1,8 @@
 import pytest
 
 from image_pipeline.components.sources.folder import Folder
-from image_pipeline.init import listing
-from image_pipeline.init.listing import list_files, measure_some
+from image_pipeline.init import survey
+from image_pipeline.init.survey import list_files, measure_some
 
 pytestmark = pytest.mark.unit
 
@@ -23,8 +23,8 @@ def test_files_are_listed_as_ingest_lists_them(source):
 
 
 def test_very_many_files_are_listed_alike_but_only_some_are_measured(source, monkeypatch):
-    monkeypatch.setattr(listing, "_MANY", 10)
-    monkeypatch.setattr(listing, "_SOME", 4)
+    monkeypatch.setattr(survey, "_MANY", 10)
+    monkeypatch.setattr(survey, "_SOME", 4)
     found = list_files(source)
     readable = {ref.path: ref for ref in source.list() if ref.problem is None}
     assert list(found) == list(readable) and not any(ref.size_bytes for ref in found.values())
