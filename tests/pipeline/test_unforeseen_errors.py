@@ -74,7 +74,7 @@ COMPONENTS = [
     wide("image_pipeline.components.training.checkpoint:split_epochs", RuntimeError),
     ("image_pipeline.components.training.serving:export_model", OSError),
     (_EVALUATE, TypeError),
-    wide("image_pipeline.show.summary:_gather_results", KeyError),
+    wide("image_pipeline.show.summary:_gather_training", KeyError),
 ]
 
 
