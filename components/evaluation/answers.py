@@ -4,8 +4,10 @@ A row keeps what these figures need, not the probabilities of all classes: a mil
 some 100 MB, however many classes there are.
 """
 
+import contextlib
+import contextvars
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -116,6 +118,28 @@ class AnswerTable:
             NAME: _take_first(features[record.FILENAME]),
         }
         return identity | own | sliced
+
+
+# Here, since TFX loads the module of the extractors anew whenever it makes them.
+_wanted: contextvars.ContextVar[AnswerTable | None] = contextvars.ContextVar("wanted", default=None)
+
+
+@contextlib.contextmanager
+def collect(table: AnswerTable) -> Iterator[None]:
+    """Has the extractors that are made within the block write a table's rows.
+
+    TFX tells those who make them neither where its outputs are nor of any options.
+    """
+    token = _wanted.set(table)
+    try:
+        yield
+    finally:
+        _wanted.reset(token)
+
+
+def find_wanted() -> AnswerTable | None:
+    """The table whose rows are wanted; None outside of `collect`."""
+    return _wanted.get()
 
 
 def name_slice(name: str) -> str:

@@ -3,9 +3,6 @@
 The Evaluator calls `custom_extractors` by the dotted path of this module.
 """
 
-import contextlib
-import contextvars
-from collections.abc import Iterator
 from typing import Any
 
 import apache_beam as beam
@@ -19,12 +16,10 @@ from tensorflow_model_analysis.extractors import extractor, slice_key_extractor
 from image_pipeline.components import progress
 from image_pipeline.components.arrays.in_place import refers
 from image_pipeline.components.dataset import record
-from image_pipeline.components.evaluation.answers import AnswerTable
+from image_pipeline.components.evaluation.answers import AnswerTable, find_wanted
 from image_pipeline.components.evaluation.embedding import fetch_record
 from image_pipeline.components.evaluation.evaluation import BASELINE, CANDIDATE
 from image_pipeline.components.training.non_finite import check_probabilities
-
-_WANTED: contextvars.ContextVar[AnswerTable | None] = contextvars.ContextVar("wanted", default=None)
 
 
 def custom_extractors(**arguments: Any) -> list[extractor.Extractor]:
@@ -47,7 +42,7 @@ def custom_extractors(**arguments: Any) -> list[extractor.Extractor]:
     # Metrics use this stage's output, whatever follows it; before it, records are not batched.
     names = [each.stage_name for each in own]
     last = names.index(slice_key_extractor.SLICE_KEY_EXTRACTOR_STAGE_NAME)
-    wanted = _WANTED.get()
+    wanted = find_wanted()
     return [
         stage("CountRecords", beam.Map(count_records)),
         stage("FetchImages", beam.Map(fetch_images)),
@@ -104,19 +99,6 @@ def check_finite(extracts: dict[str, Any]) -> dict[str, Any]:
 def _of_candidate(values: Any) -> Any:
     """The candidate's values, if another model is measured with it."""
     return values[CANDIDATE] if isinstance(values, dict) and CANDIDATE in values else values
-
-
-@contextlib.contextmanager
-def collect(wanted: AnswerTable) -> Iterator[None]:
-    """Has the extractors that are made within the block write answers.
-
-    TFX tells those who make them neither where its outputs are nor of any options.
-    """
-    token = _WANTED.set(wanted)
-    try:
-        yield
-    finally:
-        _WANTED.reset(token)
 
 
 @beam.ptransform_fn
