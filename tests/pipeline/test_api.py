@@ -114,7 +114,7 @@ def test_several_data_sets_are_read_together(folder, tmp_path):
     _assert_equal(_numbers(batches), _numbers(expected))
     records = sum(len(random_access(each)) for each in folders)
     assert steps_per_epoch(folders, batch_size=1) == records > len(random_access(folders[0]))
-    with pytest.raises(UserError, match=rf"feeding\.mix .*'{folders[1]}'"):
+    with pytest.raises(UserError, match=rf"feeding\.mix: .*'{folders[1]}'"):
         input_fn(folders, view=VIEW, mix={str(folders[0]): 1})
 
 
