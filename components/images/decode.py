@@ -21,6 +21,7 @@ from image_pipeline.components.images.by_extras import load_heic
 from image_pipeline.components.images.color import composite, convert_to_srgb, orient
 from image_pipeline.components.images.containers import (
     DEPTH,
+    has_whole_pixels,
     misses_much,
     read_transparent_level,
     take_default_image,
@@ -337,6 +338,8 @@ def read_png_samples(data: bytes, image: Image.Image, still: bytes) -> np.ndarra
         decoded = call_decoder(cv2.imdecode, buffer, cv2.IMREAD_UNCHANGED, errors=(cv2.error,))
     if decoded is None and b"IEND" not in data:
         raise BadImage(TRUNCATED, f"the PNG data ends at byte {len(data)} without an end chunk")
+    if decoded is None and not has_whole_pixels(data):
+        raise BadImage(CORRUPT, "a checksum of its pixels (IDAT) is wrong; copy the file again")
     pixels = _check_decoded(decoded, (image.height, image.width))
     # OpenCV repeats the gray of gray and alpha.
     return pixels[:, :, ::3] if data[_PNG_COLOR_TYPE] == _PNG_GRAY_ALPHA else pixels

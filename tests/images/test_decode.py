@@ -129,7 +129,8 @@ def test_cmyk_stays_cmyk():
     ("name", "message"),
     [
         ("png_no_end", "without an end chunk"),
-        ("png_bad_checksum", "the compressed data is damaged"),
+        ("png_bad_checksum", "a checksum of its pixels .IDAT. is wrong; copy the file again"),
+        ("png_too_few_rows", "the compressed data is damaged or ends before the last pixel"),
         ("tiff_float", "photometric 1 and compression 1; convert it to 8 or 16 bit"),
     ],
 )
