@@ -25,7 +25,7 @@ def color_jitter(batch: Batch, keys: tf.Tensor, options: ColorJitter) -> Batch:
     Each of the four is torchvision's (`adjust_brightness` and so on), on uint8, with three
     differences: levels are rounded after each of the four (torchvision cuts them off), the mean of
     contrast is a whole number (as in Pillow), and the order is fixed. Factors and shifts are
-    multiples of 1 / 4096, so that the four have no error but that rounding, see `levels`.
+    multiples of 1 / 4096, so that the four have no error but that rounding.
 
     Of an image with one channel, only brightness and contrast are changed.
 
@@ -109,7 +109,7 @@ def grayscale(batch: Batch, keys: tf.Tensor, options: Grayscale) -> Batch:
 # exp has other bits than TensorFlow's.
 _SIGMAS = 257
 # Weights are multiples of 1 / 4096, and between the two passes levels are multiples of 1 / 16: so
-# a pass has no error but the rounding at its end, see `levels`.
+# a pass has no error but the rounding at its end.
 _WEIGHT_TICKS, _LEVEL_TICKS = 4096, 16
 
 

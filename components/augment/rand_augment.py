@@ -73,7 +73,7 @@ def make_matrices(height: int, width: int, magnitude: float) -> np.ndarray:
       magnitude: 0 to 10; under 0 the other way.
 
     Returns:
-      float64 [14, 2, 3], a matrix for each of `OPERATIONS`, see `warp.affine_coordinates`; for
+      float64 [14, 2, 3], a matrix for each of `OPERATIONS`, see `geometry.affine_coordinates`; for
       those that move nothing, the identity.
     """
     share = magnitude / 10

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from image_pipeline.components.augment.apply import apply_steps
-from image_pipeline.components.augment.options import read_step
+from image_pipeline.components.augment.options import STEPS, read_step
 from tests.augment.ways import make_batch, make_keys
 
 pytestmark = pytest.mark.unit
@@ -29,6 +29,11 @@ each_step = pytest.mark.parametrize("step", ALL, ids=lambda step: step["op"])
 
 def _images(step, batch, keys):
     return apply_steps(batch, keys, [read_step(step)]).images.numpy()
+
+
+def test_every_step_is_tried_that_works_on_one_image():
+    others = {"random_resized_crop", "mixup", "cutmix"}  # With tests of their own.
+    assert {step["op"] for step in ALL} == set(STEPS) - others
 
 
 @each_step
