@@ -14,7 +14,9 @@ from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.folder import FOLDER
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.views.options import ViewOptions
+from image_pipeline.config import PipelineConfig
 from image_pipeline.run import analysis, ingest
+from image_pipeline.run_folder import RunFolder
 
 pytestmark = pytest.mark.unit
 
@@ -23,6 +25,22 @@ FAR = ["--runner=FlinkRunner"]
 
 def _listing():
     return Listing(None, FOLDER, IngestOptions(), None, None)
+
+
+def _run(out):
+    """A run of three images of no class, as the command makes it."""
+    plan = types.SimpleNamespace(
+        config=PipelineConfig(),
+        part=None,
+        images_dir="images",
+        output_dir=out,
+        folder=RunFolder(out),
+        earlier=(),
+        beam_args=["--runner=FnApiRunner"],
+    )
+    options = types.SimpleNamespace(understood=())
+    survey = types.SimpleNamespace(classes={}, found=3, options=options, noticed=())
+    run._run_and_tell(plan, survey, False, True)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +87,7 @@ def test_paths_are_absolute(module, name, folders, call, tmp_path, monkeypatch):
     [
         lambda out: ingest.ingest_folder(_listing(), out, []),
         lambda out: ingest.retry_folder("images", out, None, []),
-        lambda out: run._run_and_tell(types.SimpleNamespace(output_dir=out), None, False, True),
+        _run,
         lambda out: analysis.analyze_folder("data", out, ViewOptions(), TransformOptions(), []),
     ],
     ids=["ingest", "retry", "run", "analyze"],
@@ -119,8 +137,9 @@ def test_a_run_that_was_taken_for_dead_begins_no_further_component(tmp_path, mon
 
     fake = types.SimpleNamespace(run_locally=run_locally)
     monkeypatch.setitem(sys.modules, "image_pipeline.run.local", fake)
-    monkeypatch.setattr("image_pipeline.run.functions.check_functions", lambda *_: None)
-    plan = types.SimpleNamespace(config=None, part=None)
+    locks = "image_pipeline.components.locks"
+    monkeypatch.setattr(f"{locks}.hold_lock", lambda folder: contextlib.nullcontext(check))
+    monkeypatch.setattr("image_pipeline.run.functions.check_functions", lambda *_: ())
     with pytest.raises(UserError, match="has taken over"):
-        run._run_with_progress(plan, 2, None, check)
+        _run(str(tmp_path))
     assert begun == (["Trainer"] if when == "between components" else ["Trainer", "Pusher"])
