@@ -52,11 +52,9 @@ LONGEST = (
 )
 
 # What waits for servers, other processes and clocks of a machine that others use, too: what fails
-# there is tried twice more, and each such retry is printed. Order, bytes and batches never are.
+# there is tried twice more, and each such retry is printed. What compares the bytes, order or
+# weights of engines, generators and machines is not among it.
 WAITING = (
-    "tests/beam/test_on_engines.py",
-    "tests/beam/test_on_flink.py",
-    "tests/generators",
     "tests/inference/test_serving_shapes.py",
     "tests/notebooks",
     "tests/object_store/test_faults.py",
@@ -71,7 +69,6 @@ WAITING = (
     "tests/test_warm.py",
     "tests/training/test_cluster.py",
     "tests/training/test_profile.py",
-    "tests/training/test_several_machines.py",
 )
 
 # How many examples of each property: in `make test`, and in `make test-all`. How long one takes
