@@ -203,7 +203,7 @@ def _summarize_labels(data_dir: str, manifest: Manifest) -> dict[str, Any]:
     if kind is CLASSES:
         return {}
     name = index_name(kind.columns[0])
-    columns = [table[name].combine_chunks() for table in scan_index(data_dir, [name])]
+    columns = (table[name].combine_chunks() for table in scan_index(data_dir, [name]))
     if kind is VALUES:
         values = np.concatenate([np.zeros(0), *(column.to_numpy() for column in columns)])
         if not len(values):
