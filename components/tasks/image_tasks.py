@@ -41,8 +41,7 @@ class Classification(Softmax):
     ) -> dict[str, tf.Tensor]:
         """Probabilities, names, and the likeliest one.
 
-        A row that is not valid has probabilities of 0 (which NaN is not: JSON has none) and an
-        empty label.
+        An invalid row has probabilities of 0, because JSON cannot hold NaN, and an empty label.
         """
         probabilities = tf.where(is_valid[:, tf.newaxis], outputs, 0.0)
         likeliest = tf.gather(class_names, tf.argmax(probabilities, axis=1))
@@ -120,7 +119,7 @@ class Regression(Task):
     def answer_files(
         self, outputs: tf.Tensor, is_valid: tf.Tensor, class_names: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Values; that of a row that is not valid is 0 (which NaN is not: JSON has none)."""
+        """The predicted values; 0 for invalid rows, because JSON cannot hold NaN."""
         return {VALUE: tf.where(is_valid, outputs[:, 0], 0.0)}
 
     def answer_records(self, outputs: tf.Tensor) -> dict[str, tf.Tensor]:
