@@ -6,6 +6,7 @@
 import binascii
 import dataclasses
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -55,6 +56,21 @@ _ARRAYS = (
     *("shard", "offset", "length", "image_length"),
     *("height", "width", "channels", "is_raw", "record_id"),
 )
+
+
+class IndexRows(NamedTuple):
+    """What the index says of some records, a value a record: types as in `RecordIndex`."""
+
+    shard: np.ndarray
+    offset: np.ndarray
+    length: np.ndarray
+    image_length: np.ndarray
+    height: np.ndarray
+    width: np.ndarray
+    channels: np.ndarray
+    is_raw: np.ndarray
+    record_id: np.ndarray
+    label: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,6 +123,17 @@ class RecordIndex:
         """int32 [records], number of the record's data set in `roots`."""
         of_shard = [self.roots.index(parse_path(path)["root"]) for path in self.shard_paths]
         return np.array(of_shard, np.int32)[self.shard]
+
+    def take(self, rows: np.ndarray) -> IndexRows:
+        """Reads what the index says of some records.
+
+        Args:
+          rows: int64 [n], their rows, in any order, also repeatedly.
+
+        Returns:
+          The columns of just these rows, in their order.
+        """
+        return IndexRows(*(getattr(self, name)[rows] for name in IndexRows._fields))
 
     def describe(self, row: int) -> str:
         """Names a record for a message: its shard, its number there and its source."""

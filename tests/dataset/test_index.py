@@ -1,6 +1,7 @@
 import os
 import shutil
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -46,6 +47,18 @@ def test_a_row_is_named_by_shard_number_and_source(train_shards):
     first = len(_records(train_shards[0]))
     source = _records(train_shards[1])[2][record.FILENAME].decode()
     assert index.describe(first + 2) == f"record 2 of {train_shards[1]} (source {source!r})"
+
+
+def test_rows_are_taken_in_any_order_and_again(train_shards):
+    index = read_index(train_shards)
+    rows = np.array([len(index) - 1, 0, 3, 0], np.int64)
+    taken = index.take(rows)
+    for name, values in taken._asdict().items():
+        column = getattr(index, name)
+        assert values.dtype == column.dtype
+        assert values.tolist() == column[rows].tolist()
+    assert taken.record_id.shape == (4, 16)
+    assert len(index.take(rows[:0]).shard) == 0
 
 
 def test_columns_keep_their_memory_small(train_shards):
