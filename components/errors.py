@@ -19,6 +19,13 @@ class UserError(Exception):
         return printable_text(super().__str__())
 
 
+def raise_together(problems: Sequence[UserError]) -> None:
+    """Raises all problems as one error, a single one as it is; none does nothing."""
+    if problems:
+        together = UserError("\n".join(map(str, problems)))
+        raise problems[0] if len(problems) == 1 else together
+
+
 def find_user_error(error: BaseException) -> UserError | None:
     """Finds the `UserError` behind an error that a Beam runner or TFX reports.
 
@@ -36,7 +43,9 @@ def find_user_error(error: BaseException) -> UserError | None:
     for cause in walk_causes(error):
         if isinstance(cause, UserError):
             return UserError(_STAGE.sub("", str(cause)))
-        if found := _IN_TRACEBACK.findall(str(cause)):
+        kinds: list[type[UserError]] = [UserError, *UserError.__subclasses__()]
+        pattern = _IN_TRACEBACK.format("|".join(kind.__name__ for kind in kinds))
+        if found := re.findall(pattern, str(cause), re.MULTILINE | re.DOTALL):
             return UserError(_STAGE.sub("", found[-1].strip()))
     for explain in (explain_shortage, _explain_store, _explain_damage, _explain_refusal):
         for cause in walk_causes(error):
@@ -129,9 +138,7 @@ def walk_causes(error: BaseException) -> Iterator[BaseException]:
 
 
 # "module.UserError: message", up to a blank line or the next traceback.
-_IN_TRACEBACK = re.compile(
-    rf"^{re.escape(__name__)}\.UserError: (.*?)(?=\n\n|\nTraceback|\Z)", re.MULTILINE | re.DOTALL
-)
+_IN_TRACEBACK = r"^image_pipeline\.[\w.]+\.(?:{}): (.*?)(?=\n\n|\nTraceback|\Z)"
 
 
 def _words(codes: Sequence[int], *others: str) -> re.Pattern[str]:

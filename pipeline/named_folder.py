@@ -12,7 +12,7 @@ from image_pipeline.components.dataset.manifest import (
     read_whole_manifest,
 )
 from image_pipeline.components.dataset.other_records import explain_other_records
-from image_pipeline.components.dataset.paths import MANIFEST, in_split
+from image_pipeline.components.dataset.paths import MANIFEST, QUARANTINE, WORK, in_split
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.analysis import Analysis, read_graph
 from image_pipeline.components.training.history import History, read_history
@@ -147,6 +147,17 @@ def find_latest_data_set(folder: str) -> str:
     """The latest data set in a run's output folder; any other folder is taken as it is."""
     found = [] if has_manifest(folder) else RunFolder(folder).list_data_sets()
     return found[-1] if found else folder
+
+
+def find_refused(folder: str) -> str | None:
+    """The working folder of the last ingest into a folder, or of its run, if that was refused."""
+    lists = [files.join(folder, WORK, QUARANTINE), *RunFolder(folder).list_refused()]
+    # A run has a working folder for each choice of options, of which older ones may be left.
+    written = {path: files.stat_file(path)[1] for path in lists if files.is_file(path)}
+    manifest = files.join(find_latest_data_set(folder), MANIFEST)
+    since = files.stat_file(manifest)[1] if files.is_file(manifest) else 0
+    last = max(written, key=written.__getitem__, default=None)
+    return last.rpartition("/")[0] if last and written[last] > since else None
 
 
 def refuse_run(folder: str, command: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pydantic
 
 from image_pipeline.components import contract, files
-from image_pipeline.components.dataset.paths import MANIFEST
+from image_pipeline.components.dataset.paths import MANIFEST, QUARANTINE, WORK
 from image_pipeline.components.json_files import read_json
 from image_pipeline.components.tasks.signatures import MODEL_FILE
 
@@ -77,6 +77,12 @@ class RunFolder:
     def list_data_sets(self) -> list[str]:
         """The folders of all complete data sets, in the order in which they were made."""
         return self._list_outputs(DATA_SETS, MANIFEST)
+
+    def list_refused(self) -> list[str]:
+        """The lists of what refused ingests could not use, in their working folders."""
+        if not files.exists(self.path):
+            return []
+        return files.list_files(self.path, f"{DATA_SETS}/{WORK}-*/{QUARANTINE}")
 
     def list_graphs(self) -> list[str]:
         """The folders of all transform graphs, in the order in which they were made."""

@@ -9,6 +9,7 @@ from image_pipeline.components.errors import (
     raise_interrupt,
     walk_causes,
 )
+from image_pipeline.components.ingest.plan import EmptySplit
 
 pytestmark = pytest.mark.unit
 
@@ -36,6 +37,12 @@ def test_finds_it_in_the_text_of_a_remote_traceback():
         "Some other words of the runner."
     )
     assert str(find_user_error(RuntimeError(text))) == "First line:\n  second line"
+
+
+def test_finds_one_of_its_kinds_in_the_text_of_a_remote_traceback():
+    name = f"{EmptySplit.__module__}.{EmptySplit.__name__}"
+    text = f"Traceback (most recent call last):\n{name}: Add images. [while running 'Plan']\n\nx"
+    assert str(find_user_error(RuntimeError(text))) == "Add images."
 
 
 def test_other_errors_are_none():

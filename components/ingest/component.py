@@ -25,6 +25,7 @@ from image_pipeline.components import files
 from image_pipeline.components.beam.identifying_driver import IdentifyingDriver
 from image_pipeline.components.code_version import SOURCES, code_version
 from image_pipeline.components.dataset.complete import find_complete
+from image_pipeline.components.dataset.paths import WORK
 from image_pipeline.components.dataset.pointer import make_pointer, write_pointer
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.run import run_ingest
@@ -139,7 +140,7 @@ def find_work_dir(examples_uri: str, exec_properties: dict[str, Any]) -> str:
     folder, named = exec_properties["work_root"], _hash(exec_properties)
     if folder:
         return files.join(folder, named)
-    return files.join(examples_uri.rstrip("/").rpartition("/")[0], f".work-{named}")
+    return files.join(examples_uri.rstrip("/").rpartition("/")[0], f"{WORK}-{named}")
 
 
 def _hash(values: dict[str, Any]) -> str:

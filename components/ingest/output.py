@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from image_pipeline.components import files
@@ -90,12 +91,10 @@ def write_books(
     rows: dict[int, dict] = {}
     first = 0
     for table in tables:
-        noted = np.flatnonzero(is_noted[first : first + len(table)])
-        taken = table.select(_NOTED_COLUMNS).take(pa.array(noted)).to_pylist()
-        rows |= zip((noted + first).tolist(), taken, strict=True)
+        rows |= _take_rows(table, is_noted[first : first + len(table)], first)
         first += len(table)
     lists: dict[type[Line], list[Any]] = {
-        Quarantined: [_quarantine_line(number, rows, placement) for number in bad],
+        Quarantined: [_quarantine_line(number, rows, placement.conflicts) for number in bad],
         Duplicate: [_duplicate_line(number, rows, placement) for number in copies.tolist()],
     }
     if skipped:
@@ -128,6 +127,33 @@ def write_books(
         *(functools.partial(write_list, books_dir, *entry) for entry in lists.items()),
         lambda: files.write_file(files.join(books_dir, _BOOKS), content),
     )
+
+
+def write_refused(tables: Iterable[pa.Table], conflicts: np.ndarray, work: WorkFolder) -> None:
+    """Lists, in the working folder, what a refused ingest cannot use.
+
+    Args:
+      tables: the rows of all sources, in their order.
+      conflicts: as `Placement` has them.
+      work: the working folder.
+    """
+    rows: dict[int, dict] = {}
+    first = 0
+    for table in tables:
+        is_bad = pc.and_(pc.is_valid(table["reason"]), pc.is_null(table["is_skipped"])).to_numpy()
+        in_conflict = conflicts[first : first + len(table)] != NOWHERE
+        rows |= _take_rows(table, is_bad | in_conflict, first)
+        first += len(table)
+    write_list(
+        work.path, Quarantined, [_quarantine_line(number, rows, conflicts) for number in rows]
+    )
+
+
+def _take_rows(table: pa.Table, is_noted: np.ndarray, first: int) -> dict[int, dict]:
+    """Those rows of a table that a list names, by their numbers; the table's first is `first`."""
+    noted = np.flatnonzero(is_noted)
+    taken = table.select(_NOTED_COLUMNS).take(pa.array(noted)).to_pylist()
+    return dict(zip((noted + first).tolist(), taken, strict=True))
 
 
 def count_straddling(placement: Placement) -> int:
@@ -168,8 +194,8 @@ def _repeats(copies: np.ndarray) -> np.ndarray:
     return copies != np.arange(len(copies))
 
 
-def _quarantine_line(number: int, rows: dict[int, dict], placement: Placement) -> Quarantined:
-    row, conflict = rows[number], int(placement.conflicts[number])
+def _quarantine_line(number: int, rows: dict[int, dict], conflicts: np.ndarray) -> Quarantined:
+    row, conflict = rows[number], int(conflicts[number])
     reason, message = row["reason"], row["message"]
     if conflict != NOWHERE:
         other = rows[conflict]

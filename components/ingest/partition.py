@@ -20,13 +20,15 @@ import pyarrow.compute as pc
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset.record import order_names
-from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.output import write_books
+from image_pipeline.components.errors import UserError, raise_together
+from image_pipeline.components.ingest.output import write_books, write_refused
 from image_pipeline.components.ingest.plan import (
     NOWHERE,
     Placement,
     Sources,
     empty_sources,
+    find_conflicts,
+    first_copies,
     place_sources,
 )
 from image_pipeline.components.ingest.prepared import read_chunk_rows, read_rows, write_placed_rows
@@ -99,6 +101,8 @@ def judge_rows(
 ) -> tuple[Sources, list[str], Placement]:
     """Places the sources, and stops the run if that cannot be done or too many are lost.
 
+    All that is wrong is said at once, and what is not usable is listed in the working folder.
+
     Args:
       chunks: in the listing's order.
       work: the working folder.
@@ -111,10 +115,27 @@ def judge_rows(
     Raises:
       UserError: as `plan_shards`.
     """
-    check_share_of_bad(chunks, work, options)
-    sources, labels = _read_sources(chunks, paths, options)
-    placement = place_sources(sources, options)
-    check_conflicts(chunks, placement, map(read_rows, paths), options)
+    problems: list[UserError] = []
+    sources: Sources | None = None
+    try:
+        check_share_of_bad(chunks, work, options)
+    except UserError as error:
+        problems.append(error)
+    try:
+        if any(chunk.found - chunk.bad - chunk.skipped for chunk in chunks):
+            sources, labels = _read_sources(chunks, paths, options)
+            placement = place_sources(sources, options)
+            check_conflicts(chunks, placement, map(read_rows, paths), options)
+    except UserError as error:
+        problems.append(error)
+    if problems:
+        conflicts = np.full(sum(chunk.found for chunk in chunks), NOWHERE, np.int32)
+        if sources is not None and options.conflicting_labels != "keep":
+            copies = first_copies(sources.content, sources.is_good)
+            conflicts = find_conflicts(copies, sources.label_hash, sources.is_good)
+        write_refused(map(read_rows, paths), conflicts, work)
+    raise_together(problems)
+    assert sources is not None  # Without a usable image there is a problem.
     return sources, labels, placement
 
 

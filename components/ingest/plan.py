@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from image_pipeline.components.errors import UserError
+from image_pipeline.components.errors import UserError, raise_together
 from image_pipeline.components.hashing import mix64
 from image_pipeline.components.ingest.groups import (
     assign_splits,
@@ -128,27 +128,28 @@ def place_sources(sources: Sources, options: IngestOptions) -> Placement:
     """Places every source; the same sources and options always give the same places.
 
     Raises:
-      UserError: if a split would be empty, or if there are duplicates or conflicting labels that
-        are not allowed.
+      UserError: with all that is wrong: splits that would be empty (alone: `EmptySplit`),
+        duplicates or conflicting labels that are not allowed.
     """
+    problems: list[UserError] = []
     # Exact copies first: everything else is decided for the first of equal files.
     copies = first_copies(sources.content, sources.is_good)
     is_copy = sources.is_good & (copies != np.arange(len(copies)))
     if options.duplicates == "error" and is_copy.any():
-        raise UserError(
-            f"{is_copy.sum()} files repeat the bytes of another one, and ingest.duplicates=error; "
-            "remove them, or set ingest.duplicates=keep_first."
-        )
+        told = f"{is_copy.sum()} files repeat the bytes of another one, and ingest.duplicates=error"
+        problems.append(UserError(f"{told}; remove them, or set ingest.duplicates=keep_first."))
     # Equal bytes with different labels: one is wrong, and nobody knows which, so none is written.
     conflicts = np.full(len(copies), NOWHERE, np.int32)
     if options.conflicting_labels != "keep":
         conflicts = find_conflicts(copies, sources.label_hash, sources.is_good)
     lost = int((conflicts != NOWHERE).sum())
     if lost and options.conflicting_labels == "error":
-        raise UserError(
-            f"{lost} files have the bytes of a file with {options.label_kind.another}, and "
-            "ingest.conflicting_labels=error; remove those that are wrong, or set "
-            "ingest.conflicting_labels=quarantine, which lists them."
+        problems.append(
+            UserError(
+                f"{lost} files have the bytes of a file with {options.label_kind.another}, and "
+                "ingest.conflicting_labels=error; remove those that are wrong, or set "
+                "ingest.conflicting_labels=quarantine, which lists them."
+            )
         )
     sources = dataclasses.replace(sources, is_good=sources.is_good & (conflicts == NOWHERE))
     is_copy &= sources.is_good
@@ -163,10 +164,12 @@ def place_sources(sources: Sources, options: IngestOptions) -> Placement:
     shard = np.full(len(splits), NOWHERE, np.int32)
     position = np.full(len(splits), NOWHERE, np.int32)
     split_shards: list[int] = []
-    for code, name in enumerate(options.splits):
+    filled = {*splits[is_written].tolist()}
+    if empty := [name for code, name in enumerate(options.splits) if code not in filled]:
+        problems.append(_explain_empty(empty, sources, is_written, splits, lost, options))
+    raise_together(problems)
+    for code in range(len(options.splits)):
         members = np.flatnonzero(is_written & (splits == code))
-        if not len(members):
-            raise _explain_empty(name, sources, is_written, splits, lost, options)
         ids = sources.record_id[members]
         keys = order_keys(ids, options.seed)
         members = members[np.lexsort((ids[:, 1], ids[:, 0], keys))]
@@ -337,7 +340,7 @@ def shard_edges(records: int, shards: int) -> np.ndarray:
 
 
 def _explain_empty(
-    split: str,
+    empty: Sequence[str],
     sources: Sources,
     is_written: np.ndarray,
     splits: np.ndarray,
@@ -354,10 +357,13 @@ def _explain_empty(
     keep = " Copies stay in the splits that are named with ingest.duplicates=keep_as_given."
     given = sources.forced_split[sources.is_good]
     named = {*given.tolist()} - {*splits[is_written].tolist()}
-    what = f"shares {options.splits}; add images, give it a larger share in ingest.splits, or"
-    what += " remove it there"
+    one = len(empty) == 1
+    named_splits = f"split {empty[0]!r}" if one else f"splits {', '.join(map(repr, empty))}"
+    it, of_this = ("it", "this one") if one else ("them", "these")
+    what = f"shares {options.splits}; add images, give {it} a larger share in ingest.splits, or"
+    what += f" remove {it} there"
     if good and not (given == NOWHERE).any():
-        what = "all given with another split; add images of this one"
+        what = f"all given with another split; add images of {of_this}"
         if options.split_pattern is None:
             what += ", or share out all of them anew with ingest.columns={split: null}"
         elif options.label_pattern is not None and options.masks is None:
@@ -365,7 +371,7 @@ def _explain_empty(
             anew = f'ingest.label_pattern="{options.label_pattern}"'
             what += f", or share out all of them anew with --set '{anew}'"
     return EmptySplit(
-        f"The split {split!r} would be empty: {good} usable images"
+        f"The {named_splits} would be empty: {good} usable images"
         f"{copies if repeated else ''}{others if lost else ''}, {what}.{keep if repeated else ''}",
         [name for code, name in enumerate(options.splits) if repeated and code in named],
     )

@@ -19,7 +19,7 @@ import google_crc32c
 
 from image_pipeline.components import files, progress
 from image_pipeline.components.dataset.manifest import Manifest, parse_manifest
-from image_pipeline.components.dataset.paths import name_copy
+from image_pipeline.components.dataset.paths import QUARANTINE, name_copy
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.meaning.listing import Listing, list_images
 from image_pipeline.components.meaning.options import IngestOptions
@@ -170,10 +170,10 @@ class WorkFolder:
     # Runs.
 
     def begin(self) -> "WorkFolder":
-        """Makes a new run the last one of the folder, and deletes the counts of an earlier one."""
+        """Makes a new run the last one of the folder, and deletes what an earlier one found."""
         own = dataclasses.replace(self, run=uuid.uuid4().hex)
         files.write_file(self.join("run"), own.run.encode())
-        files.delete(self.join("listed.json"), self.join("finished.json"))
+        files.delete(*map(self.join, ("listed.json", "finished.json", QUARANTINE)))
         return own
 
     @contextlib.contextmanager

@@ -21,21 +21,29 @@ def list_quarantine(data_set: str, as_json: bool) -> None:
     """List the files that ingest rejected: path, reason and message.
 
     DATA_SET is the folder that ingest wrote, or the output folder of a run, whose latest data set
-    is taken.
+    is taken. If the last ingest was refused, the files are those that it could not use.
     """
+    import collections
+
     from rich.console import Console
 
     from image_pipeline.components.dataset import lists, manifest
-    from image_pipeline.named_folder import find_latest_data_set
+    from image_pipeline.named_folder import find_latest_data_set, find_refused
     from image_pipeline.show.terminal import Table, print_line, print_rows, print_table
 
-    data_dir = find_latest_data_set(data_set)
-    reasons = manifest.read_whole_manifest(data_dir).books.quarantine_reasons
+    refused_dir = find_refused(data_set)
+    data_dir = refused_dir or find_latest_data_set(data_set)
+    if refused_dir is None:
+        manifest.read_whole_manifest(data_dir)
     lines = lists.read_list(data_dir, lists.Quarantined)
+    counts = collections.Counter(line.reason for line in lines)
+    reasons = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
     if as_json:
-        click.echo(to_json({"reasons": reasons, "files": lines}))
+        click.echo(to_json({"reasons": reasons, "files": lines, "refused": bool(refused_dir)}))
         return
     console = Console(highlight=False)
+    if refused_dir:
+        print_line("The last ingest was refused, and wrote no data set. It cannot use:", console)
     print_rows([(reason, f"{count:,}") for reason, count in reasons.items()], console)
     if lines:
         console.print()

@@ -15,6 +15,7 @@ from image_pipeline.components.labels.boxes import CLIPPED, say_cut
 from image_pipeline.components.labels.kinds import BOXES, CLASSES, MASKS, VALUES, find_kind
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.names import decode_name, printable
+from image_pipeline.show.plain_words import explain_note
 from image_pipeline.show.words import (
     format_classes,
     format_count,
@@ -36,9 +37,9 @@ _NOT_SERVED = (*_UNREAD.values(), _ANIMATION)
 def summarize_data_set(examples_dir: str) -> dict[str, Any]:
     """The numbers of an ingest, with what was understood, and said of its images.
 
-    And `share_out`, how a split gets the classes that it lacks; `unserved`, images that a served
-    model sees differently, and `leave_out_unknown`: how many paths of `ingest.leave_out` are of no
-    image, with the first of them as `leave_out_examples`.
+    And `notes`, see `find_notes`; `share_out`, how a split gets the classes that it lacks;
+    `unserved`, images that a served model sees differently, and `leave_out_unknown`: how many paths
+    of `ingest.leave_out` are of no image, with the first of them as `leave_out_examples`.
     """
     manifest = read_manifest(examples_dir)
     said: dict[str, Any] = {"understood": list(manifest.options.get("understood", ()))}
@@ -55,10 +56,26 @@ def summarize_data_set(examples_dir: str) -> dict[str, Any]:
     return {
         **summarize_manifest(manifest),
         **said,
+        "notes": find_notes(examples_dir),
         "unserved": count_unserved(examples_dir),
         "leave_out_unknown": len(unknown),
         "leave_out_examples": unknown[:_MOST_NAMES],
     }
+
+
+def find_notes(examples_dir: str) -> dict[str, dict[str, Any]]:
+    """How many images have each note, the most frequent first, and the first of their paths."""
+    found: dict[str, dict[str, Any]] = {}
+    for rows in scan_index(examples_dir, ["source", "notes"]):
+        noted = rows["notes"].combine_chunks()
+        kinds = pc.replace_substring_regex(noted.flatten(), ":.*", "")
+        for kind in kinds.unique().to_pylist():
+            images = pc.list_parent_indices(noted).filter(pc.equal(kinds, kind)).unique()
+            note = found.setdefault(kind, {"images": 0, "examples": []})
+            note["images"] += len(images)
+            some = images[: _MOST_NAMES - len(note["examples"])]
+            note["examples"] += rows["source"].take(some).to_pylist()
+    return dict(sorted(found.items(), key=lambda item: (-item[1]["images"], item[0])))
 
 
 def count_unserved(examples_dir: str) -> dict[str, int]:
@@ -151,6 +168,9 @@ def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
         )
         what = "skipped" if LEFT_OUT in ingest["skipped_kinds"] else "skipped, not images"
         rows.append((what, f"{ingest['skipped']:,} ({kinds}); see {SKIPPED}"))
+    for kind, note in ingest.get("notes", {}).items():
+        names = _list_some(note["examples"], note["images"])
+        rows.append(("noted", f"{explain_note(kind)} ({kind}): {note['images']:,}, {names}"))
     if unknown := ingest.get("leave_out_unknown"):
         names = _list_some(ingest["leave_out_examples"], unknown)
         said = f"{format_count(unknown, 'path')} of ingest.leave_out: {names}"

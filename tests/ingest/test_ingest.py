@@ -10,8 +10,10 @@ import uuid
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 from image_pipeline.components.dataset import record, tfrecord
+from image_pipeline.components.dataset.lists import Quarantined, read_list
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
@@ -291,6 +293,26 @@ def test_what_is_no_image_is_skipped_and_the_books_balance(tmp_path):
     assert finding.file == "skipped.jsonl"
 
 
+def test_images_of_a_note_are_named_and_counted(tmp_path):
+    source = write_folder(tmp_path / "images", per_class=10)
+    for number in range(6):
+        image = Image.new("RGBA", (9, 9), (number, 0, 0, 99))
+        image.save(source / "cat" / f"see{number}.png")
+    Image.new("L", (9, 9)).save(source / "dog" / "old.png")
+    ingest(source, tmp_path / "out")
+    summary = summarize_data_set(str(tmp_path / "out"))
+    found = {
+        kind: (note["images"], len(note["examples"])) for kind, note in summary["notes"].items()
+    }
+    assert found == {"alpha": (6, 5), "gray": (1, 1)}
+    names = set(summary["notes"]["alpha"]["examples"])
+    assert len(names) == 5 and names <= {f"cat/see{number}.png" for number in range(6)}
+    alpha, gray = (text for name, text in ingest_rows(summary) if name == "noted")
+    shown = ", ".join(summary["notes"]["alpha"]["examples"])
+    assert alpha == f"transparent pixels, laid on the background (alpha): 6, {shown}, …"
+    assert gray == "gray, stored as colour (gray): 1, dog/old.png"
+
+
 def test_a_folder_of_archives_says_what_to_do(tmp_path):
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "all.zip").write_bytes(b"PK\3\4" + bytes(100))
@@ -333,6 +355,37 @@ def test_too_many_bad_files_stop_the_run_and_are_explained(tmp_path):
     assert "5 not_an_image, for example 'cat/bad0.png'" in message
     assert "running" not in message
     assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_all_that_is_wrong_is_said_at_once(tmp_path):
+    source = write_folder(tmp_path / "images", per_class=5)
+    for number in range(5):
+        (source / "cat" / f"bad{number}.png").write_bytes(b"text")
+    (source / "dog" / "same.png").write_bytes((source / "cat" / "000.png").read_bytes())
+    options = {"duplicates": "error", "conflicting_labels": "error"}
+    splits = {"train": 1 - 2e-9, "a": 1e-9, "b": 1e-9}
+    with pytest.raises(UserError) as caught:
+        ingest(source, tmp_path / "out", splits=splits, **options)
+    message = str(caught.value).splitlines()
+    assert message[0].startswith("5 of 16 files are not usable, more than ingest.max_bad_fraction=")
+    assert message[2:] == [
+        "Repair or remove them, or raise ingest.max_bad_fraction.",
+        "1 files repeat the bytes of another one, and ingest.duplicates=error; remove them, or set "
+        "ingest.duplicates=keep_first.",
+        "2 files have the bytes of a file with another label, and ingest.conflicting_labels=error; "
+        "remove those that are wrong, or set ingest.conflicting_labels=quarantine, which lists "
+        "them.",
+        "The splits 'a', 'b' would be empty: 9 usable images (2 more have the bytes of a file with "
+        "another label: remove those that are wrong, or set ingest.conflicting_labels=keep), "
+        f"shares {splits}; add images, give them a larger share in ingest.splits, or remove them "
+        "there.",
+    ]
+    refused = read_list(str(tmp_path / "out" / ".work"), Quarantined)
+    assert [(line.path, line.reason) for line in refused] == [
+        ("cat/000.png", "conflicting_label"),
+        *((f"cat/bad{number}.png", "not_an_image") for number in range(5)),
+        ("dog/same.png", "conflicting_label"),
+    ]
 
 
 def test_no_usable_image_stops_the_run_whatever_is_allowed(tmp_path):

@@ -129,6 +129,43 @@ def test_quarantine_list_takes_the_latest_data_set_of_a_run(folder, tmp_path):
     )
 
 
+def test_quarantine_list_shows_what_a_refused_ingest_could_not_use(tmp_path):
+    images = write_folder(tmp_path / "images", per_class=10)
+    out, bad = tmp_path / "out", images / "cat" / "bad.png"
+    ingest = ("ingest", "--images", images, "--output", out, "--set", "ingest.seed=1")
+    bad.write_bytes(b"text")
+    _, message = call(*ingest)
+    assert message.startswith("1 of 21 files are not usable")
+    _, output = call("quarantine", "list", out)
+    first, counts, _, line = output.splitlines()
+    assert first == "The last ingest was refused, and wrote no data set. It cannot use:"
+    assert counts.split() == ["not_an_image", "1"]
+    assert line.startswith("cat/bad.png  not_an_image  ")
+    listed = json.loads(call("quarantine", "list", out, "--json")[1])
+    assert listed["refused"] and [each["path"] for each in listed["files"]] == ["cat/bad.png"]
+    # A later one tells of itself, whether it is done or refused again.
+    assert call(*ingest, "--set", "ingest.max_bad_fraction=0.5")[0].exit_code == 0
+    assert not json.loads(call("quarantine", "list", out, "--json")[1])["refused"]
+    (images / "dog" / "000.png").write_bytes(b"")
+    call(*ingest, "--replace")
+    listed = json.loads(call("quarantine", "list", out, "--json")[1])
+    assert listed["refused"] and listed["reasons"] == {"empty": 1, "not_an_image": 1}
+
+
+def test_quarantine_list_of_a_run_shows_what_its_last_ingest_could_not_use(folder, tmp_path):
+    examples = tmp_path / "run" / DATA_SETS
+    refused = examples / ".work-a" / "quarantine.jsonl"
+    refused.parent.mkdir(parents=True)
+    line = {"path": "cat/x.png", "reason": "empty", "message": "", "bytes": 0, "sha256": None}
+    refused.write_text(json.dumps(line) + "\n")
+    found = json.loads(call("quarantine", "list", tmp_path / "run", "--json")[1])
+    assert found == {"reasons": {"empty": 1}, "files": [line], "refused": True}
+    shutil.copytree(folder / "out", examples / "12")
+    os.utime(examples / "12" / "manifest.json")
+    found = json.loads(call("quarantine", "list", tmp_path / "run", "--json")[1])
+    assert not found["refused"] and len(found["files"]) == 2
+
+
 def test_quarantine_list_of_no_data_set_is_explained(tmp_path):
     _, message = call("quarantine", "list", tmp_path)
     assert "is not a data set: it has neither manifest.json nor shards" in message
