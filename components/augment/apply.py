@@ -9,18 +9,16 @@ import tensorflow as tf
 from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.autograph.impl import api as autograph
 
-from image_pipeline.components.augment import draws, options
-from image_pipeline.components.augment.batch import Batch, replace_boxes
-from image_pipeline.components.augment.color import color_jitter, gaussian_blur, grayscale
-from image_pipeline.components.augment.erase import cutout, random_erasing
-from image_pipeline.components.augment.geometry import (
-    flip_horizontal,
-    flip_vertical,
-    pad_and_crop,
-    rotate,
+from image_pipeline.components.augment import (
+    color,
+    draws,
+    erase,
+    geometry,
+    mix,
+    options,
+    rand_augment,
 )
-from image_pipeline.components.augment.mix import cutmix, mixup
-from image_pipeline.components.augment.rand_augment import rand_augment
+from image_pipeline.components.augment.batch import Batch, replace_boxes
 from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import describe_error
@@ -28,6 +26,12 @@ from image_pipeline.components.options import Options
 
 # Of a batch and its keys, uint64 [batch], to a batch of the same shape.
 StepFunction = Callable[[Batch, tf.Tensor], Batch]
+# Of each step, the function of its name; the crop is made while images are decoded.
+_FUNCTIONS: dict[str, Callable[[Batch, tf.Tensor, Any], Batch]] = {
+    name: vars(module)[name]
+    for module in (color, erase, geometry, mix, rand_augment)
+    for name in options.STEPS.keys() & vars(module).keys()
+}
 
 
 def apply_steps(batch: Batch, keys: tf.Tensor, steps: Sequence[Options]) -> Batch:
@@ -65,7 +69,8 @@ def _apply_step(batch: Batch, keys: tf.Tensor, step: Options, place: int) -> Bat
     own_keys = draws.fold(keys, place)
     if isinstance(step, options.UserStep):
         return _apply_user_step(batch, own_keys, step)
-    return _FUNCTIONS[type(step)](batch, own_keys, step)
+    assert isinstance(step, options.RandomStep)
+    return _FUNCTIONS[step.op](batch, own_keys, step)
 
 
 def check_user_steps(steps: Sequence[Options], field: str | None = None) -> None:
@@ -77,22 +82,6 @@ def check_user_steps(steps: Sequence[Options], field: str | None = None) -> None
     for step in steps:
         if isinstance(step, options.UserStep):
             _load_function(step, field)
-
-
-_FUNCTIONS: dict[type[Options], Callable[[Batch, tf.Tensor, Any], Batch]] = {
-    options.PadAndCrop: pad_and_crop,
-    options.FlipHorizontal: flip_horizontal,
-    options.FlipVertical: flip_vertical,
-    options.Rotate: rotate,
-    options.Cutout: cutout,
-    options.RandomErasing: random_erasing,
-    options.ColorJitter: color_jitter,
-    options.Grayscale: grayscale,
-    options.GaussianBlur: gaussian_blur,
-    options.RandAugment: rand_augment,
-    options.Mixup: mixup,
-    options.CutMix: cutmix,
-}
 
 
 def _apply_user_step(batch: Batch, keys: tf.Tensor, step: options.UserStep) -> Batch:

@@ -1,7 +1,7 @@
 """Options of the random steps, and the list of steps in a configuration."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import pydantic
 
@@ -14,6 +14,8 @@ Level = Annotated[int, pydantic.Field(ge=0, le=255)]
 Share = Annotated[float, pydantic.Field(ge=0, le=1)]
 # Of the view's shorter side, for lengths that look alike at any resolution.
 SideShare = Annotated[float, pydantic.Field(gt=0, le=1)]
+# What a step may need of pixels.
+LEVELS, COLORS = "levels from 0 to 255", "gray or RGB"
 # How far a factor may lie from 1, both ways.
 Strength = Annotated[float, pydantic.Field(ge=0)]
 
@@ -46,7 +48,15 @@ def _share_px(share: float, height: int, width: int) -> int:
     return max(1, round(share * min(height, width)))
 
 
-class RandomResizedCrop(Options):
+class RandomStep(Options):
+    """A random step: the function of its name is in the file of this folder that has its like."""
+
+    op: str
+    needs: ClassVar[Sequence[str]] = ()
+    """What it cannot do without: `LEVELS`, `COLORS`."""
+
+
+class RandomResizedCrop(RandomStep):
     """Crops a random area and aspect ratio, then resizes it to the view. Only as the first step."""
 
     op: Literal["random_resized_crop"] = "random_resized_crop"
@@ -61,7 +71,7 @@ class RandomResizedCrop(Options):
         return self
 
 
-class PadAndCrop(Options):
+class PadAndCrop(RandomStep):
     """Pads every side, then takes the view's size out of it at random."""
 
     op: Literal["pad_and_crop"] = "pad_and_crop"
@@ -85,7 +95,7 @@ class PadAndCrop(Options):
         return self.pad_px or _share_px(self.pad, height, width)
 
 
-class FlipHorizontal(Options):
+class FlipHorizontal(RandomStep):
     """Mirrors left to right. Leave it out where sides matter (digits, text)."""
 
     op: Literal["flip_horizontal"] = "flip_horizontal"
@@ -93,7 +103,7 @@ class FlipHorizontal(Options):
     """Share of the images that it changes."""
 
 
-class FlipVertical(Options):
+class FlipVertical(RandomStep):
     """Mirrors top to bottom."""
 
     op: Literal["flip_vertical"] = "flip_vertical"
@@ -101,7 +111,7 @@ class FlipVertical(Options):
     """Share of the images that it changes."""
 
 
-class Rotate(Options):
+class Rotate(RandomStep):
     """Rotates about the centre by a uniform angle, bilinearly; the size stays the same."""
 
     op: Literal["rotate"] = "rotate"
@@ -113,7 +123,7 @@ class Rotate(Options):
     """Level of what comes in from outside, with `constant`. A mask gets 255, no class."""
 
 
-class Cutout(Options):
+class Cutout(RandomStep):
     """Blackens a square at a random place; part of it may lie outside (DeVries and Taylor)."""
 
     op: Literal["cutout"] = "cutout"
@@ -135,7 +145,7 @@ class Cutout(Options):
         return self.size_px or _share_px(self.size, height, width)
 
 
-class RandomErasing(Options):
+class RandomErasing(RandomStep):
     """Erases a rectangle of a random area and aspect ratio (Zhong et al.)."""
 
     op: Literal["random_erasing"] = "random_erasing"
@@ -154,9 +164,10 @@ class RandomErasing(Options):
         return self
 
 
-class ColorJitter(Options):
+class ColorJitter(RandomStep):
     """Changes brightness, contrast, saturation and hue, in this order."""
 
+    needs = (LEVELS, COLORS)
     op: Literal["color_jitter"] = "color_jitter"
     brightness: Strength = 0.0
     """Factors of the levels are uniform in [1 - brightness, 1 + brightness], but not below 0."""
@@ -170,17 +181,19 @@ class ColorJitter(Options):
     """Share of the images that it changes."""
 
 
-class Grayscale(Options):
+class Grayscale(RandomStep):
     """Turns colour to gray (three equal channels)."""
 
+    needs = (LEVELS, COLORS)
     op: Literal["grayscale"] = "grayscale"
     probability: Share = 0.1
     """Share of the images that it changes."""
 
 
-class GaussianBlur(Options):
+class GaussianBlur(RandomStep):
     """Blurs with a Gaussian of random width."""
 
+    needs = (LEVELS,)
     op: Literal["gaussian_blur"] = "gaussian_blur"
     sigma_px: tuple[float, float] = (0.1, 2.0)
     """Smallest and largest standard deviation, in pixels; uniform between them."""
@@ -198,9 +211,10 @@ class GaussianBlur(Options):
         return self
 
 
-class RandAugment(Options):
+class RandAugment(RandomStep):
     """Applies several random steps from a list, all at one magnitude (Cubuk et al.)."""
 
+    needs = (LEVELS, COLORS)
     op: Literal["rand_augment"] = "rand_augment"
     steps: Annotated[int, pydantic.Field(gt=0, le=20)] = 2
     """How many steps are applied to an image, each drawn separately."""
@@ -210,7 +224,7 @@ class RandAugment(Options):
     """Level of what comes in from outside when the image is rotated, sheared or shifted."""
 
 
-class Mixup(Options):
+class Mixup(RandomStep):
     """Blends each image and its label with another of its batch (Zhang et al.)."""
 
     op: Literal["mixup"] = "mixup"
@@ -220,7 +234,7 @@ class Mixup(Options):
     """Share of the images that it changes."""
 
 
-class CutMix(Options):
+class CutMix(RandomStep):
     """Pastes a rectangle of another image of the batch into each; labels by area (Yun et al.)."""
 
     op: Literal["cutmix"] = "cutmix"
@@ -240,11 +254,6 @@ class UserStep(Options):
     """Additional arguments, by name."""
 
 
-# Steps that compute with levels from 0 to 255, and those that compute with gray or RGB.
-_OF_LEVELS = ("color_jitter", "grayscale", "gaussian_blur", "rand_augment")
-_OF_COLORS = ("color_jitter", "grayscale", "rand_augment")
-
-
 def check_steps(steps: Sequence[Options], dtype: str, channels: int) -> None:
     """Checks that steps can be taken with a view's pixels.
 
@@ -256,18 +265,18 @@ def check_steps(steps: Sequence[Options], dtype: str, channels: int) -> None:
     Raises:
       UserError: if one needs 8-bit levels, or gray or RGB.
     """
-    refused = _OF_LEVELS if dtype != "uint8" else () if channels in (1, 3) else _OF_COLORS
+    lacks, has = LEVELS, f"view.dtype={dtype}"
+    if dtype == "uint8":
+        lacks, has = COLORS if channels not in (1, 3) else "", f"view.channels={channels}"
     for step in steps:
-        if (op := getattr(step, "op", None)) in refused:
-            needs = "levels from 0 to 255" if dtype != "uint8" else "gray or RGB"
-            has = f"view.dtype={dtype}" if dtype != "uint8" else f"view.channels={channels}"
+        if isinstance(step, RandomStep) and lacks in step.needs:
             raise UserError(
-                f"feeding.augment has {op}, which needs {needs}, but {has}; leave it out, or "
+                f"feeding.augment has {step.op}, which needs {lacks}, but {has}; leave it out, or "
                 "name a function of your own."
             )
 
 
-STEPS: dict[str, type[Options]] = {
+STEPS: dict[str, type[RandomStep]] = {
     step.model_fields["op"].default: step
     for step in (
         RandomResizedCrop,

@@ -19,6 +19,7 @@ from image_pipeline.components.augment.options import (
 )
 from image_pipeline.components.options import Options
 from image_pipeline.components.views.options import ViewOptions
+from tests.augment.ways import EXAMPLES
 
 pytestmark = pytest.mark.unit
 
@@ -31,21 +32,8 @@ class _Feeding(Options):
 
 
 NAMES = sorted(options.STEPS)
-# Each step with an option that is not its default.
 CHANGED = [
-    {"op": "random_resized_crop", "area": [0.2, 0.9]},
-    {"op": "pad_and_crop", "pad_px": 2},
-    {"op": "flip_horizontal", "probability": 0.25},
-    {"op": "flip_vertical", "probability": 1.0},
-    {"op": "rotate", "degrees": 30.0},
-    {"op": "cutout", "size_px": 16},
-    {"op": "random_erasing", "aspect": [0.5, 2.0]},
-    {"op": "color_jitter", "hue": 0.1},
-    {"op": "grayscale", "probability": 0.2},
-    {"op": "gaussian_blur", "sigma_px": [0.5, 1.0]},
-    {"op": "rand_augment", "magnitude": 5.0},
-    {"op": "mixup", "alpha": 0.4},
-    {"op": "cutmix", "alpha": 0.5},
+    *EXAMPLES,
     {"op": "my_steps.darken", "arguments": {"most": 30, "names": ["a", "b"]}},
 ]
 
@@ -56,7 +44,7 @@ def _validation_message(value):
     return str(caught.value)
 
 
-def test_the_list_of_changed_options_names_every_step():
+def test_the_examples_are_of_every_step():
     assert sorted(each["op"] for each in CHANGED[:-1]) == NAMES
 
 
@@ -211,7 +199,7 @@ def test_a_list_comes_back_from_json_as_it_was():
     feeding = _Feeding.model_validate({"augment": CHANGED, "batch_size": 8})
     dumped = json.loads(json.dumps(feeding.model_dump(mode="json")))
     assert [step["op"] for step in dumped["augment"]] == [each["op"] for each in CHANGED]
-    assert dumped["augment"][5] == {"op": "cutout", "size": 0.25, "size_px": 16, "fill": 0}
+    assert dumped["augment"][5] == {"op": "cutout", "size": 0.25, "size_px": 5, "fill": 0}
     assert _Feeding.model_validate(dumped) == feeding
     assert _Feeding.model_validate_json(feeding.model_dump_json()) == feeding
     defaults = _Feeding()

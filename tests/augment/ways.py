@@ -11,6 +11,23 @@ from image_pipeline.components.augment.batch import Batch
 
 Step = Callable[[Batch, tf.Tensor, Any], Batch]
 
+# Each step, with an option that is not its default.
+EXAMPLES = [
+    {"op": "random_resized_crop", "area": [0.2, 0.9]},
+    {"op": "pad_and_crop", "pad_px": 2},
+    {"op": "flip_horizontal", "probability": 0.25},
+    {"op": "flip_vertical", "probability": 0.75},
+    {"op": "rotate", "degrees": 30.0},
+    {"op": "cutout", "size_px": 5},
+    {"op": "random_erasing", "aspect": [0.5, 2.0]},
+    {"op": "color_jitter", "hue": 0.1},
+    {"op": "grayscale", "probability": 0.2},
+    {"op": "gaussian_blur", "sigma_px": [0.5, 1.0]},
+    {"op": "rand_augment", "magnitude": 5.0},
+    {"op": "mixup", "alpha": 0.4},
+    {"op": "cutmix", "alpha": 0.5},
+]
+
 
 def make_keys(count: int, seed: int = 0, epoch: int = 0) -> tf.Tensor:
     """Keys of the records 0, 1, 2, …: uint64 [count]."""
