@@ -61,7 +61,7 @@ def list_members(path: str, modified_ns: int) -> Iterator[ImageRef]:
     except _UNREADABLE as error:
         raise UserError(
             f"The archive {path!r} cannot be read ({error}); make it again, or unpack what can be "
-            "unpacked, and give that folder as --images."
+            "unpacked, and ingest that folder."
         ) from error
 
 

@@ -82,8 +82,8 @@ class Generator:
         module, _, function = self.root.removeprefix(_PREFIX).rpartition(":")
         if not module or not function.isidentifier():
             raise UserError(
-                f"--images must be generator:MODULE:FUNCTION, such as generator:my_data:records, "
-                f"got {self.root!r}."
+                "A generator is given as generator:MODULE:FUNCTION, such as "
+                f"generator:my_data:records, got {self.root!r}."
             )
         return f"{module}.{function}"
 
@@ -161,7 +161,7 @@ class Generator:
     def _run(self, shards: Sequence[int], most_items: int | None = None) -> Any:
         from image_pipeline.components.generators.generator_process import run_generators
 
-        load = functools.partial(load_named, "--images", self.dotted_path)
+        load = functools.partial(load_named, "generator", self.dotted_path)
         encode = functools.partial(encode_record, image_columns=self._image_columns)
         return run_generators(
             self.root,

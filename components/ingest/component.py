@@ -177,7 +177,7 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
         images_dir: str | os.PathLike[str] | data_types.RuntimeParameter,
         options: IngestOptions | Mapping[str, Any] | None = None,
         fingerprint: str | data_types.RuntimeParameter = "",
-        span: str | data_types.RuntimeParameter = LATEST,
+        span: int | str | data_types.RuntimeParameter = LATEST,
         work_root: str | os.PathLike[str] = "",
         data_root: str | os.PathLike[str] = "",
     ):
@@ -204,7 +204,7 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
                 images_dir=files.as_text(images_dir),
                 options=read_options(IngestOptions, "ingest", options).to_json(),
                 fingerprint=fingerprint,
-                span=span,
+                span=str(span) if isinstance(span, int) else span,
                 work_root=files.as_text(work_root),
                 data_root=files.as_text(data_root),
                 code_version=code_version("images", "ingest", "meaning", *SOURCES),

@@ -122,7 +122,7 @@ def prepare_quarantined(
         raise not_read_again(images_dir)
     if kind.has_rows and not options.columns:
         raise UserError(
-            f"--images must be what the data set was made from, a folder or an archive, but "
+            "A retry reads what the data set was made from, a folder or an archive, but "
             f"{images_dir!r} is a table; name that, or run ingest again."
         )
     lines = list(read_list(output_dir, Quarantined))

@@ -116,8 +116,8 @@ def _check_kind(images: str, kind: SourceKind, options: IngestOptions) -> None:
         )
     if options.generator is not None and kind is not GENERATOR:
         raise UserError(
-            f"ingest.generator is for --images generator:MODULE:FUNCTION, got {images!r}; leave it "
-            "out."
+            f"ingest.generator is for images given as generator:MODULE:FUNCTION, got "
+            f"{images!r}; leave it out."
         )
     set_ = [n for n in TableOptions.model_fields if getattr(options, n) != getattr(_UNSET, n)]
     if set_ and not kind.has_rows:

@@ -118,7 +118,7 @@ def find_meaning(
         may = f"no folder names classes, and {list_names(names)} may" * bool(tables)
         found = "; ".join(filter(None, (may, lost)))
         raise UnclearLayout(images, found, (*tables, *choices))
-    way = "not read, for folders name the classes; give it as --images to read it"
+    way = "not read, for folders name the classes; ingest it instead to read it"
     beside = [f"{list_names(names)}: {way}"] * bool(names) + [lost] * bool(lost)
     return dataclasses.replace(meaning, inferred=(*meaning.inferred, *beside))
 

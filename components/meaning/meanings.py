@@ -75,11 +75,11 @@ class Choice:
     images: str = ""
 
     def say(self, images: str) -> str:
-        """How a person says it, on the command line."""
+        """How a person says it, on the command line and in Python."""
         if self.meaning is None and files.is_local(images) and os.path.isfile(images):
-            return f"unpack {images!r}, and give its {self.images} as --images"
+            return f"unpack {images!r}, and ingest its {self.images}"
         if self.meaning is None:
-            return f"give --images {shlex.quote(files.join(images, self.images))}"
+            return f"ingest {shlex.quote(files.join(images, self.images))}"
         dumped = ((name, json.dumps(value)) for name, value in self.meaning.options().items())
         return f"set {' '.join(shlex.quote(f'ingest.{name}={value}') for name, value in dumped)}"
 

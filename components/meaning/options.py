@@ -281,7 +281,7 @@ def _compile(pattern: str, group: str) -> re.Pattern:
 
 
 class SpanOptions(Options):
-    """Which spans are used together, if `--images` is a pattern such as `day-{SPAN}`."""
+    """Which spans are used together, if the images are a pattern such as `day-{SPAN}`."""
 
     window: pydantic.PositiveInt | Literal["all"] = 1
     """How many of the latest spans are analysed, trained on and evaluated together, each ingested

@@ -157,11 +157,11 @@ def _explain_no_folder(path: str) -> str:
     if path.lower().endswith(_PACKED):
         return (
             f"is an archive that can only be read from its beginning; unpack it (tar -xf {path}) "
-            f"and give the folder that it makes as --images, or pack it as .tar or .tar.gz."
+            f"and ingest the folder that it makes, or pack it as .tar or .tar.gz."
         )
     folder = os.path.dirname(path) or "."
     return (
-        "is not a folder but a file; give a folder as --images, such as "
+        "is not a folder but a file; give a folder, such as "
         f"{folder!r} that holds it, an archive ({name_endings(is_table=False)}) or a table "
         f"({name_endings(is_table=True)})."
     )

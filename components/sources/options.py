@@ -14,7 +14,7 @@ ROLES = ("image", "path", "label", "group", "split", "mask", "boxes")
 
 
 class GeneratorOptions(Options):
-    """How a Python generator is run, if `--images` is `generator:MODULE:FUNCTION`."""
+    """How a Python generator is run, if the images are `generator:MODULE:FUNCTION`."""
 
     shards: pydantic.PositiveInt = 16
     """The function is called as `function(shard, shards)` for each shard from 0 on, each time in a

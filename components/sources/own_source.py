@@ -40,10 +40,11 @@ class OwnObject:
         prefix, module, function, *rest = [*self.root.split(":", 3), "", ""][:4]
         if not module or not function.isidentifier():
             raise UserError(
-                f"--images must be {prefix}:MODULE:FUNCTION or {prefix}:MODULE:FUNCTION:TEXT, such "
-                f"as {prefix}:my_photos:open_source:photos.db, got {self.root!r}."
+                f"A source of your own is given as {prefix}:MODULE:FUNCTION or "
+                f"{prefix}:MODULE:FUNCTION:TEXT, such as {prefix}:my_photos:open_source:photos.db, "
+                f"got {self.root!r}."
             )
-        opening = load_named("--images", f"{module}.{function}")
+        opening = load_named(prefix, f"{module}.{function}")
         opened = _call(self.root, opening, *filter(None, rest))
         if missing := [n for n in (self.lister, "read") if not callable(getattr(opened, n, None))]:
             raise UserError(

@@ -94,8 +94,8 @@ def list_whole(images: str) -> Files:
     if len(names) > 1:
         raise UserError(
             f"{images!r} may be {' or '.join(names)}: it has the annotations of each, which may "
-            "say different things. Move those that are not meant out of it; or give the table or "
-            "COCO file that is meant as --images."
+            "say different things. Move those that are not meant out of it; or ingest the table or "
+            "COCO file that is meant."
         )
     return [(folder, None)]
 

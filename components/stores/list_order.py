@@ -25,7 +25,7 @@ def check_order(listed: Iterator[Listed]) -> Iterator[Listed]:
         if not (by_name or by_folder):
             raise UserError(
                 f"{uri} is listed behind {last}: its store lists in no order, so images might be "
-                "in another one each time. Give a table of their URIs as --images instead."
+                "in another one each time. Give a table of their URIs instead."
             )
         last = uri
         yield each

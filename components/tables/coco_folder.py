@@ -132,8 +132,8 @@ def _check_one_each(form: str, folder: str, found: Sequence[tuple[str, str]]) ->
     if again:
         named = ", ".join(os.path.join(*each) for each in again)
         raise UserError(
-            f"{folder!r} has several {form} files, which may be of the same images: {named}; give "
-            "the one that is meant as --images, or move the others elsewhere."
+            f"{folder!r} has several {form} files, which may be of the same images: {named}; "
+            "ingest the one that is meant, or move the others elsewhere."
         )
 
 

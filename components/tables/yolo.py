@@ -178,7 +178,7 @@ def _name_classes(folder: str, settings: Mapping[str, Any]) -> dict[int, str]:
         raise TableError(
             1,
             f"{' and '.join(list(named.values())[:2])} name different classes, so these may be two "
-            "data sets; give one as --images, or leave one list of names.",
+            "data sets; ingest one of them, or leave one list of names.",
         )
     raise TableError(
         1,

@@ -117,6 +117,7 @@ def test_a_folder_is_ingested_as_span_0_as_tfx_has_it(execute, photos):
         ({}, "8/v1", 8, 1),
         ({"span": "latest"}, "8/v1", 8, 1),
         ({"span": "7"}, "7/v2", 7, 2),
+        ({"span": 7}, "7/v2", 7, 2),
     ],
     ids=str,
 )

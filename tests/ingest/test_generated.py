@@ -302,10 +302,12 @@ def test_what_a_generator_makes_is_in_no_file_and_cannot_be_left_there(module):
 
 def test_options_of_generators_are_for_generators(tmp_path):
     write_folder(tmp_path / "images", per_class=1)
-    with pytest.raises(UserError, match=r"ingest.generator is for --images generator:MODULE"):
+    with pytest.raises(
+        UserError, match=r"ingest.generator is for images given as generator:MODULE"
+    ):
         complete_options(str(tmp_path / "images"), IngestOptions(generator={}))
     for wrong in ("generator:", "generator:records", "generator:my.module.records"):
-        with pytest.raises(UserError, match="must be generator:MODULE:FUNCTION, such as"):
+        with pytest.raises(UserError, match="is given as generator:MODULE:FUNCTION, such as"):
             complete_options(wrong, IngestOptions())
     assert "generator" not in json.dumps(IngestOptions().stored_form())
     assert "generator" not in IngestOptions().to_json()

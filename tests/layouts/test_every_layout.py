@@ -65,9 +65,9 @@ MASKED = {
     "colour_masks": {"background": 12 * (WIDTH * HEIGHT - 325), "Cat": 2700, "Dog": 1200},
 }
 ASKED = {
-    "a_project": r"may mean several things.*give --images \S*/data; .*give --images \S*/split",
-    "identifiers": r"may mean several things: .*give --images \S*train.csv; for no labels",
-    "open_images": r"may mean several things: .*give --images \S*train-annotations-bbox.csv",
+    "a_project": r"may mean several things.*ingest \S*/data; .*ingest \S*/split",
+    "identifiers": r"may mean several things: .*ingest \S*train.csv; for no labels",
+    "open_images": r"may mean several things: .*ingest \S*train-annotations-bbox.csv",
     "linked_classes/links": r"2 links lead out of it",
 }
 TOLD = {

@@ -122,7 +122,7 @@ def test_what_is_unclear_is_asked_before_anything_is_written(tmp_path, door):
             prepare_options(PipelineConfig(), folder, ())
     assert str(caught.value) == (
         f"{folder!r} may mean several things: it has the folders data/, results/, and data/, "
-        f"results/ are hardly classes. Say which: for what is in data/ (iris, rose), give --images "
+        f"results/ are hardly classes. Say which: for what is in data/ (iris, rose), ingest "
         f"{folder}/data; for the classes data, results, set "
         "'ingest.label_pattern=\"(?P<label>[^/]+)/.*\"'; for no labels, set "
         "ingest.label_pattern=null."

@@ -253,7 +253,7 @@ _VIA = '{"a.png1": {"filename": "a.png", "regions": []}}'
         ),
         ("setid.mat", "MATLAB 5.0 MAT-file", "setid.mat: may say more of the images in a form"),
         ("gt/GT_{}.mat", "MATLAB 5.0 MAT-file", "2 files such as gt/GT_a.mat, gt/GT_b.mat are"),
-        ("labels.txt", "a.png cat\nb.png dog\n", "for what labels.txt says, give --images"),
+        ("labels.txt", "a.png cat\nb.png dog\n", "for what labels.txt says, ingest"),
     ],
 )
 def test_annotations_that_nothing_reads_are_never_passed_over(tmp_path, name, text, why):
@@ -352,7 +352,7 @@ def test_tables_of_one_a_split_are_given_as_one_pattern(tmp_path, name, pattern)
         write(tmp_path / name.format(split), f"filename,cat,dog\n{rows}")
     with pytest.raises(UserError) as caught:
         understand(tmp_path)
-    assert f"give --images '{tmp_path / pattern}'; for no labels" in str(caught.value)
+    assert f"ingest '{tmp_path / pattern}'; for no labels" in str(caught.value)
     found = understand(tmp_path / pattern)
     assert splits_of(found) == {
         f"{folder}/{folder}{n}.png": split

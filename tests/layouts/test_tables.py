@@ -473,7 +473,7 @@ def test_lists_of_splits_look_in_the_folders_of_these(tmp_path):
         rows = [["id_code", "diagnosis"], *([name, n % 2] for n, name in enumerate(names))]
         write_table(tmp_path / f"{split}.csv", rows)
     given = tmp_path / "{train_1,valid}.csv"
-    with pytest.raises(UserError, match=rf"give --images '{given}'"):
+    with pytest.raises(UserError, match=rf"ingest '{given}'"):
         understand(tmp_path)
     assert splits_of(understand(given)) == {
         f"{folder}/{folder}/id{n}.png": split

@@ -134,7 +134,7 @@ def test_folders_of_sets_are_asked_about():
     assert (first.words, first.images) == ("what is in data/ (cat, dog)", "data")
     assert (second.words, second.images) == ("what is in split/ (test, train)", "split")
     assert third.meaning.options() == {"label_pattern": "(?P<label>[^/]+)/.*"}
-    assert "give --images set/data;" in str(caught.value)
+    assert "ingest set/data;" in str(caught.value)
     counts, _ = _count(paths, **third.meaning.options())
     assert counts == {(None, "data"): 6, (None, "split"): 3}
     with pytest.raises(UnclearLayout) as caught:

@@ -107,7 +107,7 @@ def test_a_missing_folder_is_the_users_error(tmp_path):
     with pytest.raises(UserError, match=r"nowhere' does not exist; give one that exists"):
         list(list_images(str(tmp_path / "nowhere")))
     _touch(tmp_path, "file")
-    with pytest.raises(UserError, match="is not a folder but a file; give a folder as --images"):
+    with pytest.raises(UserError, match="is not a folder but a file; give a folder, such as"):
         list(list_images(str(tmp_path / "file")))
 
 
@@ -115,7 +115,7 @@ def test_a_missing_folder_is_the_users_error(tmp_path):
 def test_an_archive_that_is_read_from_its_beginning_only_is_to_be_unpacked(tmp_path, name):
     _touch(tmp_path, name)
     with pytest.raises(
-        UserError, match=rf"is an archive .* unpack it \(tar -xf .*{name}\) and give"
+        UserError, match=rf"is an archive .* unpack it \(tar -xf .*{name}\) and ingest"
     ):
         list(list_images(str(tmp_path / name)))
 

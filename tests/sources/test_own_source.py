@@ -113,7 +113,7 @@ def test_its_own_reports_of_bad_images_pass(module):
         ),
         ("Nothing", r"must open an object with list\(\) and read.* type Nothing has no list"),
         ("Photo", r"has no 'Photo'.* Did you mean Photos"),
-        ("", r"must be source:MODULE:FUNCTION or source:MODULE:FUNCTION:TEXT, such as"),
+        ("", r"is given as source:MODULE:FUNCTION or source:MODULE:FUNCTION:TEXT, such as"),
         ("refuse", r"fails: TypeError: refuse\(\) missing 1 required positional argument"),
     ],
 )
