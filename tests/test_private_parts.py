@@ -92,7 +92,7 @@ NAMES = {
     ("components/training/recipe.py", "_flatten_layers"): "keras.src.layers.layer",
     ("components/training/pixel_check.py", "_flatten_layers"): "keras.src.layers.layer",
     ("components/training/pixel_check.py", "_layers"): "keras.src.layers.layer",
-    ("components/training/checkpoint.py", "_learning_rate"): "keras.src.optimizers.base_optimizer",
+    ("components/training/resume.py", "_learning_rate"): "keras.src.optimizers.base_optimizer",
     ("components/training/replicas.py", "_flatten_layers"): "keras.src.layers.layer",
     # Keras builds a model of the mean of the replicas' batches, which differ in size.
     ("components/training/replicas.py", "_maybe_symbolic_build"): (

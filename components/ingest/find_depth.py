@@ -20,7 +20,12 @@ from image_pipeline.components.images.depth import LEVELS, CountedLevels, find_l
 from image_pipeline.components.images.header import open_image
 from image_pipeline.components.images.npy import is_npy, read_array_header
 from image_pipeline.components.images.tiff import read_tiff_layout
-from image_pipeline.components.ingest.prepare import Read, map_read, name_chunk, prepare_source
+from image_pipeline.components.ingest.prepare_chunk import (
+    Read,
+    map_read,
+    name_chunk,
+    prepare_source,
+)
 from image_pipeline.components.ingest.work_folder import ListedChunk, WorkFolder
 from image_pipeline.components.meaning.open_source import open_source
 from image_pipeline.components.meaning.options import IngestOptions

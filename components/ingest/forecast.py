@@ -26,7 +26,7 @@ from image_pipeline.components.images.prepare import Encoding
 from image_pipeline.components.ingest.find_depth import complete_depth, count_levels
 from image_pipeline.components.ingest.partition import judge_rows
 from image_pipeline.components.ingest.plan import count_shards, memory_to_plan
-from image_pipeline.components.ingest.prepare import count_threads, prepare_source
+from image_pipeline.components.ingest.prepare_chunk import count_threads, prepare_source
 from image_pipeline.components.ingest.prepared import count_unusable, write_rows
 from image_pipeline.components.ingest.shards import record_values
 from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder

@@ -24,7 +24,7 @@ from image_pipeline.components.dataset.paths import RETRY
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators.generator import not_read_again
 from image_pipeline.components.ingest.partition import read_labels
-from image_pipeline.components.ingest.prepare import prepare_chunk
+from image_pipeline.components.ingest.prepare_chunk import prepare_chunk
 from image_pipeline.components.ingest.prepared import count_unusable, read_chunk_rows
 from image_pipeline.components.ingest.work_folder import RETRY_MARK, PreparedChunk, WorkFolder
 from image_pipeline.components.meaning.open_source import open_source

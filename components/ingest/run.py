@@ -24,7 +24,7 @@ from image_pipeline.components.ingest.find_depth import add_up, count_chunk, fin
 from image_pipeline.components.ingest.output import start_output, write_manifest
 from image_pipeline.components.ingest.partition import ShardTask, plan_shards
 from image_pipeline.components.ingest.plan import memory_to_plan
-from image_pipeline.components.ingest.prepare import prepare_chunk
+from image_pipeline.components.ingest.prepare_chunk import prepare_chunk
 from image_pipeline.components.ingest.retry import (
     Retry,
     choose_options,

@@ -30,7 +30,7 @@ from image_pipeline.components.dataset.tfrecord import CorruptRecord, read_recor
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.prepare import PreparedImage
 from image_pipeline.components.ingest.groups import hash_image
-from image_pipeline.components.ingest.prepare import columns_of
+from image_pipeline.components.ingest.prepare_chunk import columns_of
 from image_pipeline.components.ingest.prepared import (
     ROW_SCHEMA,
     count_unusable,

@@ -6,11 +6,8 @@ no state of the input pipeline is stored, and any number of workers can resume f
 """
 
 import dataclasses
-import hashlib
-import json
 import logging
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -18,14 +15,12 @@ import tensorflow as tf
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError, explain_shortage
-from image_pipeline.components.feeding.analysis import read_analysis
 from image_pipeline.components.json_files import read_json
 from image_pipeline.components.json_text import to_sealed_json
 from image_pipeline.components.messages import describe_error
-from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.order.batches import Position
-from image_pipeline.components.training.clocks import EpochClock
-from image_pipeline.components.training.history import read_history, write_history
+from image_pipeline.components.training.epoch_clock import EpochClock
+from image_pipeline.components.training.history import write_history
 from image_pipeline.components.training.non_finite import are_finite
 from image_pipeline.components.training.steps_per_execution import StepsCallback
 from image_pipeline.components.trees import fetch_tree, write_tree
@@ -34,20 +29,8 @@ _POSITION_FILE = (
     "position.json"  # Written last: its presence means that the checkpoint is complete.
 )
 _STATE = "state"
-_WAY_OUT = "delete this folder to go on from the checkpoint before, or from the beginning"
+WAY_OUT = "delete this folder to go on from the checkpoint before, or from the beginning"
 _KEPT = 2
-# What a graph's folder, which may be analysed anew, says of what a model learns from.
-_OF_THE_GRAPH = {
-    *("manifests", "splits", "fraction", "preprocessing_fn", "function_version", "unknown_label")
-}
-_NOT_OF_THE_RUN = (
-    "epochs",
-    "checkpoint_dir",
-    "checkpoint_steps",
-    "steps_per_execution",
-    "strategy",
-    "profile_steps",
-)
 _LOG = logging.getLogger(__name__)
 
 
@@ -141,7 +124,7 @@ def restore(model: keras.Model, latest: str, seed: int, state: tf.Module | None 
     Args and errors are those of `restore_latest`.
     """
     try:
-        position = read_json(files.join(latest, _POSITION_FILE), Position, _WAY_OUT)
+        position = read_json(files.join(latest, _POSITION_FILE), Position, WAY_OUT)
     except FileNotFoundError as error:
         raise UserError(
             f"training.resume_from must be the folder of a complete checkpoint, but {latest} has "
@@ -163,7 +146,7 @@ def restore(model: keras.Model, latest: str, seed: int, state: tf.Module | None 
         ) from error
     except Exception as error:  # Of a damaged file, TensorFlow raises many kinds.
         raise explain_shortage(error) or UserError(
-            f"The checkpoint {latest} is damaged ({describe_error(error)}); {_WAY_OUT}."
+            f"The checkpoint {latest} is damaged ({describe_error(error)}); {WAY_OUT}."
         ) from error
     return position
 
@@ -181,109 +164,3 @@ def _trackable(model: keras.Model, state: tf.Module | None = None) -> Any:
 def _list_checkpoints(folder: str) -> list[str]:
     """The folders of complete checkpoints, oldest first."""
     return [os.path.dirname(path) for path in files.list_files(folder, f"*/{_POSITION_FILE}")]
-
-
-def resume(
-    fn_args: Any,
-    model: keras.Model,
-    training: TrainingOptions,
-    steps: int,
-    clock: EpochClock,
-    state: tf.Module | None = None,
-) -> tuple[Position, list[Checkpoints]]:
-    """Restores the model from its latest checkpoint.
-
-    Args:
-      fn_args: TFX's FnArgs.
-      model: compiled.
-      training: options; without a `checkpoint_dir`, nothing is stored, nor restored but for
-        `resume_from`.
-      steps: batches per epoch.
-      clock: is given the epochs that have ended, and checkpoints keep what it knows.
-      state: what checkpoints keep beside the model and its optimizer; restored as well.
-
-    Returns:
-      Where training resumes, and the callbacks that store checkpoints from there on.
-
-    Raises:
-      UserError: if the checkpoint is from another training, is past its end, or at a position that
-        no longer exists.
-    """
-    folder, latest, start = None, None, Position(training.seed)
-    if training.checkpoint_dir is not None:
-        folder = files.join(training.checkpoint_dir, name_run(fn_args))
-        latest = find_latest(folder)
-        start = restore_latest(model, folder, training.seed, state)
-    if training.resume_from is not None and latest is None:
-        # A checkpoint of other options, which holds the learning rate of its run; ours is to stay.
-        latest = training.resume_from
-        optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
-        if not optimizer.built:
-            optimizer.build(model.trainable_variables)
-        schedule = keras.optimizers.schedules.LearningRateSchedule
-        is_number = not isinstance(optimizer._learning_rate, schedule)
-        own_rate = float(optimizer.learning_rate) if is_number else None
-        start = restore(model, latest, training.seed, state)
-        if own_rate is not None:
-            optimizer.learning_rate = own_rate
-    if (start.epoch, start.step) > (training.epochs, 0):
-        raise UserError(
-            f"training.epochs must not be less than what has been trained, but is "
-            f"{training.epochs}, and the checkpoint is at step {start.step} of epoch {start.epoch} "
-            "(from 0); raise it, or set another training.checkpoint_dir to start over."
-        )
-    if start.step >= steps:
-        raise UserError(
-            f"the checkpoint is at step {start.step}, but an epoch has {steps}: the data has "
-            "changed; set another training.checkpoint_dir to start over."
-        )
-    if latest is not None and (ended := read_history(latest, _WAY_OUT)):
-        clock.go_on(ended)
-    if folder is None:
-        return start, []
-    return start, [Checkpoints(folder, training.checkpoint_steps, start, steps, state, clock)]
-
-
-def name_run(fn_args: Any) -> str:
-    """Names checkpoints by data, graph and options, so that others never resume from them.
-
-    More epochs do not make another run, unless the learning rate is a function of them, nor do
-    options that change no weight.
-    """
-    config = json.loads(json.dumps(fn_args.custom_config or {}))
-    training = config.get("training", {})
-    # A function of the user's own may plan for `epochs`, too.
-    is_planned = training.get("schedule", "constant") != "constant" or training.get("compile")
-    for name in _NOT_OF_THE_RUN:
-        if name != "epochs" or not is_planned:
-            training.pop(name, None)
-    analysis = read_analysis(fn_args.transform_graph_path)
-    made_of = analysis and analysis.model_dump(mode="json", include=_OF_THE_GRAPH)
-    inputs = [fn_args.train_files, fn_args.transform_graph_path, made_of, config]
-    if config.get("training", {}).get("warm_start", "none") != "none":
-        inputs.append(getattr(fn_args, "base_model", None))
-    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def split_epochs(
-    start: Position, epochs: int, boundary: int | None
-) -> Iterator[tuple[int, int, int]]:
-    """The parts that are trained each in one go: the rest of an unfinished epoch, then whole ones.
-
-    Args:
-      start: the first batch.
-      epochs: number of the epoch to stop before.
-      boundary: the first epoch of another phase, see `Phases`.
-
-    Yields:
-      The first epoch of each part, the first step of it, and the number of epochs.
-    """
-    first = start.epoch
-    if start.step and first < epochs:
-        yield first, start.step, 1
-        first += 1
-    ends = [epochs] if boundary is None or boundary >= epochs else [boundary, epochs]
-    for end in ends:
-        if first < end:
-            yield first, 0, end - first
-            first = end

@@ -11,6 +11,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from image_pipeline.components import progress
 from image_pipeline.components.errors import UserError
 
 
@@ -110,3 +111,11 @@ class SyncEpochs(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Lets the iteration that follows be this epoch's."""
         self._iterations.go_to(epoch)
+
+
+class StepCounter(StepsCallback):
+    """Counts training's steps as progress."""
+
+    def on_steps(self, count: int) -> None:
+        """Counts."""
+        progress.advance(count)

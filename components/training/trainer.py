@@ -21,8 +21,6 @@ from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.choose_task import find_task, name_model
 from image_pipeline.components.tasks.image_tasks import TAGGING
 from image_pipeline.components.tasks.options import check_training
-from image_pipeline.components.training.checkpoint import resume, split_epochs
-from image_pipeline.components.training.clocks import EarlyMetrics, EpochClock, StepCounter
 from image_pipeline.components.training.devices import (
     check_same_run,
     check_same_start,
@@ -31,7 +29,9 @@ from image_pipeline.components.training.devices import (
     tell_lost,
     wait_for_all,
 )
+from image_pipeline.components.training.early_metrics import EarlyMetrics
 from image_pipeline.components.training.early_stopping import EarlyStopping, plan_averaging
+from image_pipeline.components.training.epoch_clock import EpochClock
 from image_pipeline.components.training.history import write_history
 from image_pipeline.components.training.model_check import build_checked_model, notice_loss
 from image_pipeline.components.training.non_finite import StopAtNonFinite, name_records
@@ -39,8 +39,13 @@ from image_pipeline.components.training.pixel_check import check_pixels, notice_
 from image_pipeline.components.training.profile import plan_profile
 from image_pipeline.components.training.recipe import Phases, choose_start, name_start
 from image_pipeline.components.training.replicas import copy_back, share_out, spread
+from image_pipeline.components.training.resume import resume, split_epochs
 from image_pipeline.components.training.serving import export_model
-from image_pipeline.components.training.steps_per_execution import WholeEpochs, hide_length
+from image_pipeline.components.training.steps_per_execution import (
+    StepCounter,
+    WholeEpochs,
+    hide_length,
+)
 from image_pipeline.components.training.unknown import (
     check_tag_loss,
     count_unknown,

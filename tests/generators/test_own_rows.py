@@ -8,7 +8,7 @@ import pytest
 from image_pipeline.api import ingest
 from image_pipeline.components.dataset.paths import INDEX
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.prepare import name_chunk
+from image_pipeline.components.ingest.prepare_chunk import name_chunk
 from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.ingest.work_folder import WorkFolder
 from image_pipeline.components.meaning.complete_options import complete_options

@@ -44,8 +44,8 @@ SAYS = {
 STAGES = [
     (INGEST, "image_pipeline.run.preflight:survey_images"),
     (INGEST, "image_pipeline.components.ingest.run:list_chunks"),
-    (INGEST, "image_pipeline.components.ingest.prepare:prepare_image"),
-    (INGEST, "image_pipeline.components.ingest.prepare:write_rows"),
+    (INGEST, "image_pipeline.components.ingest.prepare_chunk:prepare_image"),
+    (INGEST, "image_pipeline.components.ingest.prepare_chunk:write_rows"),
     (INGEST, "image_pipeline.components.ingest.run:plan_shards"),
     (INGEST, "image_pipeline.components.ingest.run:write_shard"),
     (INGEST, "image_pipeline.components.ingest.run:write_manifest"),

@@ -13,7 +13,7 @@ import pytest
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.prepare import prepare_chunk
+from image_pipeline.components.ingest.prepare_chunk import prepare_chunk
 from image_pipeline.components.ingest.prepared import read_chunk_rows
 from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.ingest.work_folder import WorkFolder

@@ -136,7 +136,7 @@ INGEST_ENDS = [
     ("image_pipeline.run.preflight:survey_images", signal.SIGTERM),  # before Beam
     ("apache_beam", signal.SIGINT),  # while it is imported
     # In a Beam stage, on threads.
-    ("image_pipeline.components.ingest.prepare:prepare_image", signal.SIGINT),
+    ("image_pipeline.components.ingest.prepare_chunk:prepare_image", signal.SIGINT),
     ("image_pipeline.components.ingest.run:write_shard", signal.SIGTERM),
 ]
 

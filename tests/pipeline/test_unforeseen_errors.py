@@ -71,7 +71,7 @@ COMPONENTS = [
     ("image_pipeline.components.transform.record_batches:read_views", OSError),
     wide("tfx.components.statistics_gen.executor:Executor.Do", RuntimeError),
     wide("image_pipeline.components.tasks.task:read_class_names", ValueError),
-    wide("image_pipeline.components.training.checkpoint:split_epochs", RuntimeError),
+    wide("image_pipeline.components.training.resume:split_epochs", RuntimeError),
     ("image_pipeline.components.training.serving:export_model", OSError),
     (_EVALUATE, TypeError),
     wide("image_pipeline.show.summary:_gather_training", KeyError),

@@ -9,8 +9,9 @@ import tensorflow as tf
 
 from image_pipeline.components import progress
 from image_pipeline.components.order.batches import Position
-from image_pipeline.components.training.clocks import EarlyMetrics, EpochClock
+from image_pipeline.components.training.early_metrics import EarlyMetrics
 from image_pipeline.components.training.early_stopping import plan_averaging
+from image_pipeline.components.training.epoch_clock import EpochClock
 
 pytestmark = [pytest.mark.unit, pytest.mark.e2e]
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from image_pipeline.components.training.clocks import EpochClock, estimate_wait_s
+from image_pipeline.components.training.epoch_clock import EpochClock, estimate_wait_s
 from image_pipeline.components.training.history import History
 from image_pipeline.components.training.steps_per_execution import WholeEpochs
 from tests.tiers import wide

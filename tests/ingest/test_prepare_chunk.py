@@ -5,7 +5,7 @@ import pytest
 
 from image_pipeline.components.archives.archive import Archive
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.prepare import (
+from image_pipeline.components.ingest.prepare_chunk import (
     count_threads,
     name_chunk,
     prepare_chunk,
