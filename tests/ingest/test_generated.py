@@ -12,7 +12,7 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators import generator_process
-from image_pipeline.components.ingest import prepare
+from image_pipeline.components.ingest import prepare_chunk
 from image_pipeline.components.ingest.forecast import forecast_ingest
 from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.meaning.complete_options import complete_options
@@ -110,7 +110,7 @@ def test_rows_are_written_in_parts(module, tmp_path, monkeypatch):
     generator = module(_ARRAYS)
     ingest(generator, tmp_path / "whole", generator={"shards": 20})
     for rows in (7, 20):  # Of 32 images in the first unit and 8 in the second; and exactly.
-        monkeypatch.setattr(prepare, "_PART_ROWS", rows)
+        monkeypatch.setattr(prepare_chunk, "_PART_ROWS", rows)
         manifest = ingest(generator, tmp_path / f"{rows}", generator={"shards": 20})
         assert manifest.books.written == 40
         assert _shards(tmp_path / f"{rows}") == _shards(tmp_path / "whole")
@@ -248,7 +248,7 @@ def test_an_interrupted_run_goes_on_behind_the_units_that_are_done(module, tmp_p
                 image = np.random.default_rng(100 * shard + n).integers(0, 256, (8, 8, 3), np.uint8)
                 yield image, n
     """)
-    write, failing = prepare.write_rows, [True]
+    write, failing = prepare_chunk.write_rows, [True]
 
     def write_some(results, name, work, seed):
         rows = write(results, name, work, seed)
@@ -257,7 +257,7 @@ def test_an_interrupted_run_goes_on_behind_the_units_that_are_done(module, tmp_p
             raise OSError("no space")
         return rows
 
-    monkeypatch.setattr(prepare, "write_rows", write_some)
+    monkeypatch.setattr(prepare_chunk, "write_rows", write_some)
     settings = {"generator": {"shards": 40}}
     with pytest.raises(Exception, match="no space"):
         ingest(generator, tmp_path / "out", **settings)

@@ -17,7 +17,7 @@ from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.selection import make_order, select
-from image_pipeline.components.ingest import prepare
+from image_pipeline.components.ingest import prepare_chunk
 from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder
 from image_pipeline.components.meaning.listing import list_images
@@ -287,7 +287,7 @@ def test_another_root_is_another_source(images, rows, tmp_path):
     chunk = Chunk(0, True, (ImageRef("1.png", 0, 0, annotations=Annotations("t.csv:2")),))
     other = options.model_copy(update={"root_dir": "gs://bucket/b"})
     work = WorkFolder(str(tmp_path))
-    names = [prepare.name_chunk(chunk, "t.csv", work, each) for each in (options, other)]
+    names = [prepare_chunk.name_chunk(chunk, "t.csv", work, each) for each in (options, other)]
     assert names[0] != names[1]
 
 
@@ -304,6 +304,6 @@ def test_a_missing_object_is_asked_for_again():
     refs = (ImageRef("1.png", 0, 0, annotations=Annotations("t.csv:2")),)
     for bad, again in ((0, False), (1, True)):
         done = PreparedChunk(0, True, 1, bad, "name")
-        assert prepare._may_be_repaired(Chunk(0, True, refs), done) is again
+        assert prepare_chunk._may_be_repaired(Chunk(0, True, refs), done) is again
     seen = (ImageRef("1.png", 9, 9, annotations=Annotations("t.csv:2")), ImageRef("2.png", 0, 0))
-    assert not prepare._may_be_repaired(Chunk(0, True, seen), done)
+    assert not prepare_chunk._may_be_repaired(Chunk(0, True, seen), done)

@@ -9,7 +9,7 @@ from image_pipeline.components import files
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.dataset.manifest import read_whole_manifest
 from image_pipeline.components.dataset.pointer import follow_pointer
-from image_pipeline.components.ingest import prepare, run, shards
+from image_pipeline.components.ingest import prepare_chunk, run, shards
 from image_pipeline.components.ingest.component import ImageExampleGen, ImageExampleGenExecutor
 from image_pipeline.components.meaning.options import IngestOptions
 from tests.object_store.runs import read_tree
@@ -40,9 +40,9 @@ def execute(
 
 def test_images_are_prepared_once(store, places, monkeypatch):
     root = f"{store.uri}/attempts"
-    chunks, write = [], prepare.write_rows
+    chunks, write = [], prepare_chunk.write_rows
     monkeypatch.setattr(
-        prepare, "write_rows", lambda *given: chunks.append(given[1]) or write(*given)
+        prepare_chunk, "write_rows", lambda *given: chunks.append(given[1]) or write(*given)
     )
     with monkeypatch.context() as failing:
         failing.setattr(run, "write_manifest", lambda *_: 1 / 0)

@@ -14,7 +14,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.models.compiling import compile_model
 from image_pipeline.components.models.model import cross_entropy
 from image_pipeline.components.models.options import TrainingOptions
-from image_pipeline.components.training import checkpoint, trainer
+from image_pipeline.components.training import resume, trainer
 from image_pipeline.components.training.recipe import Phases, _set_rate
 from tests.tiers import wide
 from tests.training.models import build_linear_model
@@ -290,7 +290,7 @@ def test_a_model_without_a_body_or_a_known_head_is_refused():
     [(0, [(1, 0, 1), (2, 0, 2)]), (5, [(1, 5, 1), (2, 0, 2)])],
 )
 def test_a_phase_begins_with_a_fit_of_its_own(first_step, parts):
-    start = checkpoint.Position(0, 1, first_step)
-    assert list(checkpoint.split_epochs(start, 4, 2)) == parts
+    start = resume.Position(0, 1, first_step)
+    assert list(resume.split_epochs(start, 4, 2)) == parts
     whole = [(1, 0, 3)] if not first_step else [(1, 5, 1), (2, 0, 2)]
-    assert list(checkpoint.split_epochs(start, 4, None)) == whole
+    assert list(resume.split_epochs(start, 4, None)) == whole

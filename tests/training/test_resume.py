@@ -9,7 +9,7 @@ import pytest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.order.batches import Position
-from image_pipeline.components.training import checkpoint, trainer
+from image_pipeline.components.training import checkpoint, resume, trainer
 from image_pipeline.components.training.checkpoint import Checkpoints
 from tests import graphs
 from tests.tiers import wide
@@ -44,7 +44,7 @@ def _interrupt_at(monkeypatch, step):
             if len(steps) == step:
                 raise Interrupt
 
-    monkeypatch.setattr(checkpoint, "Checkpoints", Interrupting)
+    monkeypatch.setattr(resume, "Checkpoints", Interrupting)
     return steps
 
 
@@ -154,7 +154,7 @@ def test_a_training_that_ended_early_stays_ended(tmp_path):
 
 def test_other_epochs_are_another_run_only_if_the_rate_depends_on_them(tmp_path):
     def name(**training):
-        return checkpoint.name_run(make_fn_args(tmp_path, training=training))
+        return resume.name_run(make_fn_args(tmp_path, training=training))
 
     assert name(epochs=2) == name(epochs=3)
     assert name(epochs=2, schedule="cosine") != name(epochs=3, schedule="cosine")
@@ -177,7 +177,7 @@ def test_another_graph_in_the_same_folder_is_another_run(tmp_path, other):
     fn_args.transform_graph_path = str(tmp_path)
     for further in ({}, other, {"code_version": "1"}):
         graphs.write_analysis(tmp_path, **further)
-        names.append(checkpoint.name_run(fn_args))
+        names.append(resume.name_run(fn_args))
     assert names[0] != names[1] and names[0] == names[2]
 
 
@@ -192,7 +192,7 @@ def test_an_epoch_that_has_become_shorter_is_refused(tmp_path):
     checkpoints = {"checkpoint_dir": str(tmp_path / "checkpoints"), "checkpoint_steps": 2}
     fn_args = make_fn_args(tmp_path, training=checkpoints)
     folder = pathlib.Path(
-        checkpoints["checkpoint_dir"], checkpoint.name_run(fn_args), "000000-000000003"
+        checkpoints["checkpoint_dir"], resume.name_run(fn_args), "000000-000000003"
     )
     folder.mkdir(parents=True)
     model = build_linear_model((8, 8, 3), 2, TrainingOptions(learning_rate=0.1))

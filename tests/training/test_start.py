@@ -6,7 +6,7 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.models.options import TrainingOptions
-from image_pipeline.components.training import checkpoint, trainer
+from image_pipeline.components.training import resume, trainer
 from image_pipeline.components.training.recipe import (
     choose_start,
     name_start,
@@ -82,7 +82,7 @@ def test_checkpoints_of_another_start_are_another_runs(tmp_path):
     names = []
     for base_model in (None, "one", "two", "two"):
         fn_args.base_model = base_model
-        names.append(checkpoint.name_run(fn_args))
+        names.append(resume.name_run(fn_args))
     assert len(set(names)) == 3 and names[2] == names[3]
 
 
