@@ -126,7 +126,7 @@ def _estimate(
 
 
 def _list_classes(counts: sparse.csr_array, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Precision, recall and F1 of the classes that occur, by name."""
+    """Precision, recall and F1 of each class, by name."""
     true, predicted = counts.sum(axis=1).tolist(), counts.sum(axis=0).tolist()
     right = counts.diagonal().tolist()
     return [
@@ -136,7 +136,6 @@ def _list_classes(counts: sparse.csr_array, names: Sequence[str]) -> list[dict[s
             **score_class(right[id_], predicted[id_], true[id_]),
         }
         for id_ in sorted(range(len(names)), key=lambda id_: names[id_])
-        if true[id_] or predicted[id_]
     ]
 
 

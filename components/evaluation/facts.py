@@ -229,7 +229,8 @@ class Evaluation(_Fact):
       metrics: all figures, by the words for them.
       method: of the intervals: Wilson's, "bootstrap", or TFMA's "jackknife"; None without any.
       classes: the weakest first: by the lower end that TFMA estimated, or by the figure, for
-        Wilson's lower ends are low where records are few.
+        Wilson's lower ends are low where records are few. Last are those without a record there,
+        whose figure has no value.
       constant: without a model.
       compared: with the latest model that was good enough.
       slices: by a column's name.

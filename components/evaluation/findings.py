@@ -172,14 +172,14 @@ def join_facts(
         further["accuracy gained"] = own["compared"]["gained"]
     each, scores = measured.metric.of_class, {row["name"]: row for row in own["classes"]}
     classes, ranks = [], {}
-    for name, figures in measured.classes.items():
-        if (figure := figures.get(each)) is None:
-            continue
+    # TFMA has nothing of a class that no record of the eval split has, though it may be answered.
+    for name in dict.fromkeys([*measured.classes, *counts]):
+        figure = measured.classes.get(name, {}).get(each, Estimate(None))
         row = scores.get(name, {})
         # Of the records of a class, recall is the accuracy.
         estimated = row.get("recall" if task == _CLASSES else each)
         lowest = figure.value if figure.low is None else figure.low
-        ranks[name] = lowest, figure.value, name
+        ranks[name] = (lowest, figure.value, name) if _is_number(figure) else (math.inf, 0.0, name)
         classes.append(
             ClassFacts(
                 name=name,

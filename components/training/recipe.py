@@ -4,7 +4,6 @@ An option that nobody reads would change nothing, so it is seen whether a model 
 """
 
 import contextlib
-import functools
 import logging
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -91,7 +90,6 @@ def is_ours(path: str) -> bool:
     return files.exists(files.join(path, MODEL_FILE))
 
 
-@functools.lru_cache(maxsize=4)
 def read_classes(folder: str) -> tuple[str, ...] | None:
     """The names of an exported model's values, in their order; None if it does not tell them."""
     try:

@@ -46,7 +46,8 @@ def test_figures_are_those_of_the_counts(figures):
 
 
 def test_each_class_has_precision_and_recall(figures):
-    cat, dog = figures["classes"]
+    cat, dog, owl = figures["classes"]
+    assert (owl["records"], owl["recall"].interval) == (0, (0.0, 1.0))
     assert (cat["name"], cat["records"], dog["name"], dog["records"]) == ("cat", 3, "dog", 4)
     assert cat["precision"] == estimate_share(1, 2) and cat["recall"] == estimate_share(1, 3)
     assert dog["precision"] == estimate_share(3, 5) and dog["recall"] == estimate_share(3, 4)

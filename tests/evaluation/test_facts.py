@@ -1,7 +1,9 @@
 """What an evaluation found, put together, written and read."""
 
 import csv
+import dataclasses
 import json
+import math
 import re
 
 import hypothesis
@@ -57,7 +59,8 @@ def measured(accuracy=THREE_OF_FOUR, dog=ONE_OF_TWO, **further):
 
 
 def join(measured, own=OWN):
-    return join_facts("classification", measured, own, {"cat": 2, "dog": 2}, True)
+    counts = {row["name"]: row["records"] for row in own["classes"]}
+    return join_facts("classification", measured, own, counts, True)
 
 
 def test_what_tfma_measured_gets_our_intervals_and_the_weakest_class_is_first():
@@ -104,6 +107,17 @@ def test_masks_have_pixels_and_no_interval_unless_tfma_estimates_one():
         ("sky", 900, Estimate(0.75)),
     ]
     assert found.classes[0].mistake == Mistake(taken_for="sky", share=0.6)
+
+
+def test_a_class_without_a_record_in_eval_keeps_its_row_behind_the_others():
+    table = make_table("classification", [0, 0], [[0.9, 0.05, 0.05], [0.2, 0.7, 0.1]])
+    own = describe_model("classification", table, ["cat", "dog", "owl"])
+    of_cats = measured(Estimate(0.5))
+    of_cats = dataclasses.replace(of_cats, classes={"cat": {"accuracy": Estimate(0.5)}})
+    found = join(of_cats, own)
+    rows = [(row.name, row.records, row.figure.value, row.precision.value) for row in found.classes]
+    assert rows[:2] == [("cat", 2, 0.5, 1.0), ("dog", 0, None, 0.0)]
+    assert rows[2][:3] == ("owl", 0, None) and math.isnan(rows[2][3])
 
 
 def test_an_evaluation_without_a_record_of_a_known_class_has_no_score():

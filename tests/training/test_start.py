@@ -1,11 +1,15 @@
 """Training that starts from the latest good model."""
 
+import shutil
+
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.models.options import TrainingOptions
+from image_pipeline.components.tasks.signatures import CLASSES, IMAGE_BYTES, SERVE_IMAGES
 from image_pipeline.components.training import resume, trainer
 from image_pipeline.components.training.recipe import (
     choose_start,
@@ -45,6 +49,22 @@ def test_a_pushed_model_is_taken_over_class_by_class(pushed):
     before, more = _start(pushed, ["dog", "owl", "cat"])
     np.testing.assert_array_equal(more[:, [2, 0]], same)
     np.testing.assert_array_equal(more[:, 1], before[:, 1])
+
+
+def test_a_folder_that_is_written_anew_is_read_anew(pushed, tmp_path):
+    folder = str(tmp_path / "model")
+    shutil.copytree(pushed.serving_model_dir, folder)
+    assert read_classes(folder) == ("cat", "dog")
+
+    class Other(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name=IMAGE_BYTES)])
+        def serve(self, image):
+            return {CLASSES: tf.constant([["dog", "cat"]])}
+
+    other = Other()
+    shutil.rmtree(folder)
+    tf.saved_model.save(other, folder, signatures={SERVE_IMAGES: other.serve})
+    assert read_classes(folder) == ("dog", "cat")
 
 
 def test_the_trainer_starts_from_it_if_asked_to(pushed, tmp_path, monkeypatch):
