@@ -78,10 +78,10 @@ def write_shards(folder: pathlib.Path, examples: Sequence[bytes], shards: int = 
     return str(folder / "data_tfrecord-*")
 
 
-def flip_bit(path: str, offset: int) -> None:
-    """Damages a file: flips the lowest bit of the byte at `offset`."""
+def flip_bit(path: str, offset: int, bit: int = 0) -> None:
+    """Damages a file: flips a bit of the byte at `offset`, by default the lowest."""
     with open(path, "r+b") as file:
         file.seek(offset)
         byte = file.read(1)[0]
         file.seek(offset)
-        file.write(bytes([byte ^ 1]))
+        file.write(bytes([byte ^ 1 << bit]))

@@ -15,7 +15,7 @@ from image_pipeline.components.dataset.manifest import (
     read_manifest,
     read_whole_manifest,
 )
-from image_pipeline.components.dataset.paths import INDEX, MANIFEST
+from image_pipeline.components.dataset.paths import INDEX, MANIFEST, ROWS
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.threads import map_in_order
 
@@ -98,7 +98,7 @@ def download_data_set(uri: str, folder: str) -> None:
         return
     shards = [shard for _, _, shard in manifest.list_shards()]
     wanted = {shard.file: ListedFile(bytes=shard.bytes, sha256=shard.sha256) for shard in shards}
-    wanted[INDEX] = manifest.files[INDEX]
+    wanted |= {name: manifest.files[name] for name in (INDEX, ROWS) if name in manifest.files}
     os.makedirs(folder, exist_ok=True)
     needed_bytes, free_bytes = sum(w.bytes for w in wanted.values()), shutil.disk_usage(folder).free
     if free_bytes < needed_bytes:

@@ -1,11 +1,10 @@
-"""A data set's index in memory: where each record is, and what it is, column by column.
+"""A data set's index for readers: where each record is and what it is, read when it is asked for.
 
-54 bytes a record: ten million take 0.54 GB.
+Other columns, for selection and messages, are read from `index.parquet`.
 """
 
-import binascii
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,42 +23,51 @@ from image_pipeline.components.dataset.index_file import (
     reading_index,
     unreadable_index,
 )
+from image_pipeline.components.dataset.index_rows import (
+    COLUMNS,
+    ROW,
+    RowFile,
+    compute_checks,
+    key_of,
+    list_classes,
+    make_rows,
+)
+from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
 from image_pipeline.components.dataset.paths import (
     INDEX,
+    ROWS,
     check_all_known,
     group_by_root,
     match_path,
     number_paths,
     numbers_by_split,
     order_by_path,
-    parse_path,
+    parse_split,
 )
+from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, HEADER_BYTES
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import suggest
 
-# Columns that are kept unchanged, with their types in memory.
-_NUMBERS = {
-    "record_offset": np.int64,
-    "record_length": np.int64,
-    "payload_length": np.int32,
-    "height": np.int32,
-    "width": np.int32,
-    "channels": np.uint8,
-}
-_COLUMNS = ("split", "shard", "record_id", "label", "format", *_NUMBERS)
-_RAW_FORMATS = pa.array([name.decode() for name in record.RAW_FORMATS])
-_ID_DIGITS = 32
 # Row groups that are read ahead while one is processed; each is held as text.
 _BATCHES_AHEAD = 4
-# Attributes of `RecordIndex` with a row per record, all but the label.
-_ARRAYS = (
-    *("shard", "offset", "length", "image_length"),
-    *("height", "width", "channels", "is_raw", "record_id"),
-)
+_BLOCK = 1 << 16  # Rows that a scan takes at a time.
 
 
 class IndexRows(NamedTuple):
-    """What the index says of some records, a value a record: types as in `RecordIndex`."""
+    """What the index says of some records, a value a record.
+
+    Attributes:
+      shard: int32 [n], number of the record's shard in `RecordIndex.shard_paths`.
+      offset: int64 [n], position of the record's length field in its shard, in bytes.
+      length: int64 [n], size of the serialized tf.train.Example, in bytes.
+      image_length: int32 [n], size of the stored image, which ends the example, in bytes.
+      height: int32 [n], of the stored image, in pixels.
+      width: int32 [n].
+      channels: uint8 [n].
+      is_raw: bool [n], whether the image is stored as pixels.
+      record_id: uint8 [n, 16].
+      label: int32 [n], number of the record's class in `RecordIndex.classes`.
+    """
 
     shard: np.ndarray
     offset: np.ndarray
@@ -73,56 +81,126 @@ class IndexRows(NamedTuple):
     label: np.ndarray
 
 
+class Entry(NamedTuple):
+    """What the index says of one record, as Python's numbers; see `IndexRows`."""
+
+    row: int
+    shard: int
+    offset: int
+    length: int
+    image_length: int
+    height: int
+    width: int
+    channels: int
+    is_raw: bool
+    label: int
+
+
 @dataclasses.dataclass(frozen=True)
+class _DataSet:
+    """Some shards of one data set, and the rows of all that it has.
+
+    Attributes:
+      root: its folder.
+      shard_paths: the shards that are read, sorted.
+      counts: int64 [shards], their records.
+      firsts: int64 [shards], places of their first rows.
+      sizes: int64 [shards], in bytes.
+      keys: uint64 [shards], see `compute_checks`.
+      read: the rows at some places (int64 [n]): `ROW` [n].
+      names: the classes by which rows number labels.
+      classes: those of the splits that are read, sorted.
+      dtype: of values that are stored as pixels.
+      nbytes: what its rows hold in memory, in bytes.
+    """
+
+    root: str
+    shard_paths: tuple[str, ...]
+    counts: np.ndarray
+    firsts: np.ndarray
+    sizes: np.ndarray
+    keys: np.ndarray
+    read: Callable[[np.ndarray], np.ndarray]
+    names: Sequence[str]
+    classes: Sequence[str]
+    dtype: record.PixelType
+    nbytes: int = 0
+
+
 class RecordIndex:
     """The records of some shards, in the order of the shards and of their positions in them.
+
+    Held are some numbers a shard. What a record's row says is read when it is asked for: of some
+    rows by `take`; of all, block by block, by `scan`. As an attribute, a whole column of
+    `IndexRows` is read once, and held.
 
     Attributes:
       roots: the data sets' folders, sorted.
       shard_paths: the shards, by data set and sorted.
-      shard: int32 [records], number of the record's shard in `shard_paths`.
-      offset: int64 [records], position of the record's length field in its shard, in bytes.
-      length: int64 [records], size of the serialized tf.train.Example, in bytes.
-      image_length: int32 [records], size of the stored image, which ends the example, in bytes.
-      height: int32 [records], of the stored image, in pixels.
-      width: int32 [records].
-      channels: uint8 [records].
-      is_raw: bool [records], whether the image is stored as pixels.
-      record_id: uint8 [records, 16].
-      label: int32 [records], number of the record's class in `classes`.
-      classes: the classes' names, sorted.
+      classes: the names of the classes of the splits that are read, sorted.
       dtype: of the values of images that are stored as pixels.
+      nbytes: what is held in memory but for columns, in bytes.
     """
 
-    roots: tuple[str, ...]
-    shard_paths: tuple[str, ...]
-    shard: np.ndarray
-    offset: np.ndarray
-    length: np.ndarray
-    image_length: np.ndarray
-    height: np.ndarray
-    width: np.ndarray
-    channels: np.ndarray
-    is_raw: np.ndarray
-    record_id: np.ndarray
-    label: np.ndarray
-    classes: tuple[str, ...]
-    dtype: record.PixelType = "uint8"
+    def __init__(self, data_sets: Sequence[_DataSet]):
+        """Puts the shards of one or more data sets one after the other.
+
+        Raises:
+          UserError: if their pixels are of different types.
+        """
+        self.roots = tuple(each.root for each in data_sets)
+        self.shard_paths = tuple(path for each in data_sets for path in each.shard_paths)
+        self.classes = tuple(sorted({name for each in data_sets for name in each.classes}))
+        self.dtype = _common_type(data_sets)
+        self._data_sets = data_sets
+        joined = {
+            name: np.concatenate([getattr(each, name) for each in data_sets])
+            for name in ("counts", "firsts", "sizes", "keys")
+        }
+        self._starts = np.concatenate([[0], np.cumsum(joined["counts"])])
+        self._firsts, self._sizes, self._keys = (joined[n] for n in ("firsts", "sizes", "keys"))
+        self._data_set_of = np.repeat(
+            np.arange(len(data_sets), dtype=np.int32), [len(each.counts) for each in data_sets]
+        )
+        # What each data set's labels are in `classes`, data set by data set.
+        numbers = {name: number for number, name in enumerate(self.classes)}
+        self._numbers = np.array(
+            [numbers.get(name, -1) for each in data_sets for name in each.names], np.int32
+        )
+        self._class_counts = np.array([len(each.names) for each in data_sets])
+        self._first_classes = np.cumsum(self._class_counts) - self._class_counts
+        held = (self._starts, self._firsts, self._sizes, self._keys, self._data_set_of)
+        self.nbytes = sum(each.nbytes for each in (*held, *data_sets))
 
     def __len__(self) -> int:
         """The number of records."""
-        return len(self.shard)
+        return int(self._starts[-1])
 
-    @property
-    def nbytes(self) -> int:
-        """The columns' size in memory, in bytes."""
-        return sum(getattr(self, name).nbytes for name in _ARRAYS) + self.label.nbytes
+    def __getattr__(self, name: str) -> np.ndarray:
+        """A whole column of `IndexRows`, which is held from then on."""
+        if name not in IndexRows._fields:
+            raise AttributeError(name)
+        column = self.__dict__[name] = self.column(name)
+        return column
 
     @property
     def data_set(self) -> np.ndarray:
         """int32 [records], number of the record's data set in `roots`."""
-        of_shard = [self.roots.index(parse_path(path)["root"]) for path in self.shard_paths]
-        return np.array(of_shard, np.int32)[self.shard]
+        return np.repeat(self._data_set_of, np.diff(self._starts))
+
+    def list_first_rows(self) -> list[np.ndarray]:
+        """The row of each shard's first record, for each data set: int64 [shards]."""
+        numbers = range(len(self.roots))
+        return [self._starts[:-1][self._data_set_of == number] for number in numbers]
+
+    def column(self, name: str) -> np.ndarray:
+        """Reads a column of `IndexRows` for all records."""
+        return np.concatenate([getattr(rows, name).copy() for rows in self.scan()])
+
+    def scan(self) -> Iterator[IndexRows]:
+        """Reads what the index says of all records, some at a time, in their order."""
+        for start in range(0, len(self), _BLOCK):
+            yield self.take(np.arange(start, min(start + _BLOCK, len(self))))
 
     def take(self, rows: np.ndarray) -> IndexRows:
         """Reads what the index says of some records.
@@ -132,18 +210,47 @@ class RecordIndex:
 
         Returns:
           The columns of just these rows, in their order.
+
+        Raises:
+          UserError: if what is read is not what ingest wrote.
         """
-        return IndexRows(*(getattr(self, name)[rows] for name in IndexRows._fields))
+        shard = np.searchsorted(self._starts, rows, "right") - 1
+        numbers = rows - self._starts[shard]
+        places, data_set = self._firsts[shard] + numbers, self._data_set_of[shard]
+        if len(self._data_sets) == 1:
+            found = self._data_sets[0].read(places)
+        else:
+            found = np.empty(len(rows), ROW)
+            for number in np.unique(data_set).tolist():
+                own = data_set == number
+                found[own] = self._data_sets[number].read(places[own])
+        # Rows must be sealed, and say what can be: a record within its shard, and a known class.
+        free = self._sizes[shard] - found["offset"] - (HEADER_BYTES + FOOTER_BYTES)
+        is_right = found["check"] == compute_checks(found, numbers, self._keys[shard])
+        is_right &= (found["offset"] >= 0) & (found["length"] <= free)
+        is_right &= (found["image_length"] >= 0) & (found["image_length"] <= found["length"])
+        is_right &= (found["label"] >= 0) & (found["label"] < self._class_counts[data_set])
+        if not is_right.all():
+            wrong = int(np.argmin(is_right))
+            path = self.shard_paths[shard[wrong]]
+            why = f"its row of record {numbers[wrong]} of {path} is not as it was"
+            raise unreadable_index(self.roots[data_set[wrong]], why, ROWS)
+        label = self._numbers[self._first_classes[data_set] + found["label"]]
+        kept = (found[name] for name in IndexRows._fields[1:-1])
+        return IndexRows._make([shard.astype(np.int32), *kept, label])
+
+    def locate(self, rows: np.ndarray) -> list[Entry]:
+        """Reads where some records are (rows int64 [n]): by `take`, 50 µs and 1 µs a record."""
+        found = self.take(rows)
+        columns = (getattr(found, name).tolist() for name in Entry._fields[1:])
+        return list(map(Entry._make, zip(rows.tolist(), *columns, strict=True)))
 
     def describe(self, row: int) -> str:
         """Names a record for a message: its shard, its number there and its source."""
-        shard = self.shard[row]
-        number = row - int(np.searchsorted(self.shard, shard))
-        return f"record {number} of {self.shard_paths[shard]} (source {self._source(row)!r})"
-
-    def _source(self, row: int) -> str:
-        table = read_table(self.shard_paths, ["source"])
-        return table["source"][row].as_py()
+        shard = int(np.searchsorted(self._starts, row, "right")) - 1
+        number, path = row - int(self._starts[shard]), self.shard_paths[shard]
+        source = read_table([path], ["source"])["source"][number].as_py()
+        return f"record {number} of {path} (source {source!r})"
 
 
 def is_indexed(shard_paths: Sequence[str], in_stores: bool = False) -> bool:
@@ -178,28 +285,12 @@ def read_index(shard_paths: Sequence[str]) -> RecordIndex:
     Raises:
       UserError: if a shard is missing from its index, or an index was changed since it was written.
     """
-    indexes = [_read_one(root, paths) for root, paths in group_by_root(shard_paths)]
-    if len(indexes) == 1:
-        return indexes[0]
-    classes = tuple(sorted({name for index in indexes for name in index.classes}))
-    first_shards = np.cumsum([0, *(len(index.shard_paths) for index in indexes)])
-    columns = {
-        name: np.concatenate([getattr(index, name) for index in indexes]) for name in _ARRAYS
-    }
-    columns["shard"] += np.repeat(first_shards[:-1], [len(index) for index in indexes])
-    return RecordIndex(
-        roots=tuple(root for index in indexes for root in index.roots),
-        shard_paths=tuple(path for index in indexes for path in index.shard_paths),
-        label=np.concatenate([_renumber(index, classes) for index in indexes]),
-        classes=classes,
-        dtype=_common_type(indexes),
-        **columns,
-    )
+    return RecordIndex([_open(root, paths) for root, paths in group_by_root(shard_paths)])
 
 
-def _common_type(indexes: Sequence[RecordIndex]) -> record.PixelType:
+def _common_type(data_sets: Sequence[_DataSet]) -> record.PixelType:
     """The type of all data sets' values."""
-    by_type = {index.dtype: index.roots[0] for index in indexes}
+    by_type = {each.dtype: each.root for each in data_sets}
     if len(by_type) > 1:
         named = " and ".join(f"{dtype} ({root})" for dtype, root in sorted(by_type.items()))
         raise UserError(
@@ -209,41 +300,76 @@ def _common_type(indexes: Sequence[RecordIndex]) -> record.PixelType:
     return next(iter(by_type))
 
 
-def _renumber(index: RecordIndex, classes: tuple[str, ...]) -> np.ndarray:
-    """The labels as positions in `classes`, which include all of the index's classes."""
-    return np.array([classes.index(name) for name in index.classes], np.int32)[index.label]
+def _open(root: str, paths: tuple[str, ...]) -> _DataSet:
+    """Opens the rows of one data set."""
+    manifest = read_manifest(root) if has_manifest(root) else None
+    if manifest is None or ROWS not in manifest.files:
+        return _load(root, paths)
+    listed = [shard for _, _, shard in manifest.list_shards()]
+    place = {shard.file: number for number, shard in enumerate(listed)}
+    firsts = np.cumsum([0, *(shard.records for shard in listed)])
+    chosen = np.array([place.get(path[len(root) + 1 :], -1) for path in paths], np.int64)
+    counts = np.array([*(shard.records for shard in listed), 0], np.int64)[chosen]
+    check_all_known(counts, paths, root)
+    splits = {parse_split(path) for path in paths}
+    return _DataSet(
+        root=root,
+        shard_paths=paths,
+        counts=counts,
+        firsts=firsts[chosen],
+        sizes=np.array([listed[number].bytes for number in chosen], np.int64),
+        keys=np.array([key_of(listed[number].sha256) for number in chosen], np.uint64),
+        read=RowFile(root, int(firsts[-1])).read,
+        names=list_classes(manifest.books),
+        classes=[name for split in splits for name in manifest.books.classes.get(split, ())],
+        dtype=manifest.dtype,
+    )
 
 
-def _read_one(root: str, paths: tuple[str, ...]) -> RecordIndex:
-    """Reads the index of one data set.
+def _load(root: str, paths: tuple[str, ...]) -> _DataSet:
+    """Makes the rows of a data set that has none, in memory.
 
-    Row group by row group, so that at most one is held as text: ten million records take a few
-    seconds, and hardly more memory than their columns.
+    From the index, row group by row group, so that at most one is held as text: ten million records
+    take a few seconds, and hardly more memory than their rows.
     """
-    columns: dict[str, list[np.ndarray]] = {name: [] for name in _ARRAYS}
-    labels, formats = [], set[str]()
+    parts: list[tuple[np.ndarray, np.ndarray]] = []
+    names, formats = dict[str, int](), set[str]()  # Names by their numbers, as they come.
     check_index(root)
-    for path_number, rows in _scan(root, paths):
+    for path_number, batch in _scan(root, paths):
+        table = pa.Table.from_batches([batch])
+        for name in pc.unique(table["label"]).to_pylist():
+            names.setdefault(name, len(names))
         try:
-            held = _hold_columns(path_number, rows)
+            parts.append((path_number, make_rows(table, list(names))))
         except ValueError as error:  # An id's digits are not hexadecimal.
             raise unreadable_index(root, error) from error
-        for name, values in held.items():
-            columns[name].append(values)
-        labels.append(rows["label"].dictionary_encode())
-        formats |= set(pc.unique(rows["format"]).to_pylist())
-    # One column after the other, so that only one exists twice at a time.
-    joined = {name: _join(columns.pop(name)) for name in list(columns)}
-    check_all_known(joined["shard"], paths, root)
-    label, classes = _number_classes(labels)
-    order = order_by_path(joined["shard"])
-    return RecordIndex(
-        roots=(root,),
+        formats |= set(pc.unique(table["format"]).to_pylist())
+    path_number, rows = (
+        np.concatenate([empty, *(part[side] for part in parts)])
+        for side, empty in enumerate((np.zeros(0, np.int32), np.zeros(0, ROW)))
+    )
+    counts = np.bincount(path_number, minlength=len(paths))
+    check_all_known(counts, paths, root)
+    rows = rows[order_by_path(path_number)]
+    classes = sorted(names)
+    rank = {name: number for number, name in enumerate(classes)}
+    rows["label"] = np.array([rank[name] for name in names], np.int32)[rows["label"]]
+    firsts = np.cumsum(counts) - counts
+    keys = np.zeros(len(paths), np.uint64)
+    of_row = np.repeat(np.arange(len(paths)), counts)
+    rows["check"] = compute_checks(rows, np.arange(len(rows)) - firsts[of_row], keys[of_row])
+    return _DataSet(
+        root=root,
         shard_paths=paths,
-        label=label[order],
+        counts=counts,
+        firsts=firsts,
+        sizes=np.full(len(paths), np.iinfo(np.int64).max),
+        keys=keys,
+        read=rows.__getitem__,
+        names=classes,
         classes=classes,
         dtype=_find_type(formats),
-        **{name: values[order] for name, values in joined.items()},
+        nbytes=rows.nbytes,
     )
 
 
@@ -253,56 +379,22 @@ def _find_type(formats: set[str]) -> record.PixelType:
     return next(iter(found)) if len(found) == 1 else "uint8"
 
 
-def _hold_columns(path_number: np.ndarray, rows: pa.RecordBatch) -> dict[str, np.ndarray]:
-    """The columns of some rows as they are kept in memory, all but the label."""
-    numbers = {name: rows[name].to_numpy().astype(dtype) for name, dtype in _NUMBERS.items()}
-    return {
-        "shard": path_number,
-        "offset": numbers.pop("record_offset"),
-        "length": numbers.pop("record_length"),
-        "image_length": numbers.pop("payload_length"),
-        **numbers,
-        "is_raw": pc.is_in(rows["format"], _RAW_FORMATS).to_numpy(zero_copy_only=False),
-        "record_id": _unhex(rows["record_id"]),
-    }
-
-
 def _scan(root: str, shard_paths: Sequence[str]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
     """The rows of some shards in the index's order, with each row's number in `shard_paths`."""
     numbers = numbers_by_split(shard_paths)
-    for batch in _read_batches(root, sorted(numbers)):
-        if len(batch):
-            path_number = number_paths(batch["split"], batch["shard"], numbers)
-            is_read = path_number >= 0
-            yield path_number[is_read], batch if is_read.all() else batch.filter(pa.array(is_read))
-
-
-def _read_batches(root: str, splits: Sequence[str]) -> Iterator[pa.RecordBatch]:
     with reading_index(root):
         batches = dataset.dataset(find_index_file(root), format="parquet").to_batches(
-            columns=list(_COLUMNS),
-            filter=pc.field("split").isin(splits),
+            columns=["split", "shard", *COLUMNS.values()],
+            filter=pc.field("split").isin(sorted(numbers)),
             batch_readahead=_BATCHES_AHEAD,
             # With buffering, the columns of the whole file would be held until its end.
             fragment_scan_options=dataset.ParquetFragmentScanOptions(pre_buffer=False),
         )
-        for batch in batches:
-            yield check_rows(root, batch)
-
-
-def _join(parts: list[np.ndarray]) -> np.ndarray:
-    return np.concatenate(parts) if parts else np.zeros(0, np.int32)
-
-
-def _number_classes(labels: list[pa.DictionaryArray]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Each row's place among the sorted names of the classes (int32 [rows]), and these names."""
-    unified = pa.chunked_array(labels).unify_dictionaries()
-    names = unified.chunk(0).dictionary.to_pylist()
-    order = np.argsort(names, kind="stable")
-    rank = np.empty(len(names), np.int32)
-    rank[order] = np.arange(len(names), dtype=np.int32)
-    codes = np.concatenate([chunk.indices.to_numpy() for chunk in unified.chunks])
-    return rank[codes], tuple(names[i] for i in order)
+        for batch in filter(len, batches):
+            check_rows(root, batch)
+            path_number = number_paths(batch["split"], batch["shard"], numbers)
+            is_read = path_number >= 0
+            yield path_number[is_read], batch if is_read.all() else batch.filter(pa.array(is_read))
 
 
 def further_names(shard_paths: Sequence[str]) -> list[str]:
@@ -354,16 +446,6 @@ def _read_columns(root: str, shard_paths: Sequence[str], columns: Sequence[str])
     path_number = number_paths(table["split"].combine_chunks(), table["shard"], numbers)
     is_read = path_number >= 0
     table, path_number = table.filter(pa.array(is_read)), path_number[is_read]
-    check_all_known(path_number, shard_paths, root)
+    check_all_known(np.bincount(path_number, minlength=len(shard_paths)), shard_paths, root)
     order = order_by_path(path_number)
     return table if isinstance(order, slice) else table.take(order)
-
-
-def _unhex(digits: pa.StringArray) -> np.ndarray:
-    """32 hexadecimal digits a row to uint8 [rows, 16], without a Python object per row."""
-    _, offsets, text = digits.buffers()
-    ends = np.frombuffer(offsets, np.int32)[digits.offset : digits.offset + len(digits) + 1]
-    if (np.diff(ends) != _ID_DIGITS).any():
-        raise ValueError(f"its column record_id must have {_ID_DIGITS} digits in each row")
-    binary = binascii.unhexlify(memoryview(text)[ends[0] : ends[-1]])
-    return np.frombuffer(binary, np.uint8).reshape(len(digits), 16)

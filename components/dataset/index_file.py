@@ -180,12 +180,12 @@ def find_empty_entry(rows: pa.Table | pa.RecordBatch) -> str | None:
 
 
 @contextlib.contextmanager
-def reading_index(data_dir: str) -> Iterator[None]:
+def reading_index(data_dir: str, name: str = INDEX) -> Iterator[None]:
     """Says of what pyarrow or the system raise which index cannot be read."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:
-        raise unreadable_index(data_dir, getattr(error, "strerror", None) or error) from error
+        raise unreadable_index(data_dir, getattr(error, "strerror", None) or error, name) from error
 
 
 @functools.lru_cache(maxsize=256)
@@ -299,10 +299,10 @@ def find_index_file(data_dir: str) -> str:
     return fetch_file(files.join(data_dir, INDEX))
 
 
-def unreadable_index(data_dir: str, why: object) -> UserError:
+def unreadable_index(data_dir: str, why: object, name: str = INDEX) -> UserError:
     """The error for an index that cannot be relied on."""
     return UserError(
-        f"{files.join(data_dir, INDEX)!r} was changed since ingest wrote it ({why}), so no record "
+        f"{files.join(data_dir, name)!r} was changed since ingest wrote it ({why}), so no record "
         f"can be found by it; `image-pipeline verify {data_dir}` lists all damage. Restore it "
         "from a copy, or run ingest again."
     )

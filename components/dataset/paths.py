@@ -14,6 +14,7 @@ from image_pipeline.components.errors import UserError
 
 MANIFEST = "manifest.json"
 INDEX = "index.parquet"
+ROWS = "index.rows"  # the same in rows of one width; data sets of older versions have none
 QUARANTINE = "quarantine.jsonl"
 DUPLICATES = "duplicates.jsonl"
 NEAR_DUPLICATES = "near_duplicates.jsonl"  # only with the option near_duplicates
@@ -103,9 +104,8 @@ def order_by_path(path_number: np.ndarray) -> np.ndarray | slice:
     return np.argsort(path_number, kind="stable")
 
 
-def check_all_known(path_number: np.ndarray, shard_paths: Sequence[str], root: str) -> None:
-    """Raises UserError if a path has no row in the index of its data set."""
-    counts = np.bincount(path_number, minlength=len(shard_paths))
+def check_all_known(counts: np.ndarray, shard_paths: Sequence[str], root: str) -> None:
+    """Raises UserError if a path has no row (int [shards]) in the index of its data set."""
     if len(unknown := np.flatnonzero(counts == 0)):
         raise UserError(
             f"the index of {root} must list every shard that is read, but it has no record of "

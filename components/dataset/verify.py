@@ -19,7 +19,7 @@ from image_pipeline.components.dataset.lists import (
 )
 from image_pipeline.components.dataset.manifest import Manifest, parse_manifest
 from image_pipeline.components.dataset.other_records import explain_no_data_set
-from image_pipeline.components.dataset.paths import INDEX, MANIFEST, in_split, name_copy
+from image_pipeline.components.dataset.paths import INDEX, MANIFEST, ROWS, in_split, name_copy
 from image_pipeline.components.dataset.verify_shard import (
     CHANGED,
     Finding,
@@ -66,9 +66,13 @@ def _verify_content(output_dir: str, manifest: Manifest) -> list[Finding]:
     has_index = INDEX not in unsound
     if has_index:
         findings += _count_index_rows(output_dir, manifest.books.written)
+    has_rows = ROWS in manifest.files and ROWS not in unsound
+    first_rows = itertools.accumulate((shard.records for _, _, shard in shards), initial=0)
     checked = map_in_order(
-        lambda shard: check_shard(*shard, output_dir, has_index, manifest),
-        shards,
+        lambda each: check_shard(
+            *each[0], output_dir, has_index, manifest, each[1] if has_rows else None
+        ),
+        zip(shards, first_rows, strict=False),
         usable_cores(),
     )
     findings += itertools.chain(*checked)

@@ -18,8 +18,9 @@ from image_pipeline.components.dataset.index_file import (
     index_name,
     read_shard_rows,
 )
+from image_pipeline.components.dataset.index_rows import ROW, list_classes, make_rows, seal_shard
 from image_pipeline.components.dataset.manifest import ListedShard, Manifest
-from image_pipeline.components.dataset.paths import INDEX
+from image_pipeline.components.dataset.paths import INDEX, ROWS
 from image_pipeline.components.dataset.tfrecord import (
     FOOTER_BYTES,
     HEADER_BYTES,
@@ -66,6 +67,7 @@ def check_shard(
     output_dir: str,
     has_index: bool,
     manifest: Manifest,
+    first_row: int | None = None,
 ) -> list[Finding]:
     """Reads a shard once and checks all that is known about it.
 
@@ -76,6 +78,7 @@ def check_shard(
       output_dir: the data set's folder.
       has_index: whether the index can be relied on.
       manifest: says what a record has.
+      first_row: of the shard in the index in rows; None if that cannot be relied on.
 
     Returns:
       What is wrong, in the order of the records.
@@ -101,6 +104,12 @@ def check_shard(
     # Records may be sound, and still not be the ones that ingest wrote.
     if not records and file.digest.hexdigest() != shard.sha256:
         records = [Finding(shard.file, CHANGED)]
+    # Where the index agrees with the records, its other form must agree with it.
+    if not (findings or records) and rows is not None and first_row is not None:
+        start, expected = first_row * ROW.itemsize, make_rows(rows, list_classes(manifest.books))
+        content = seal_shard(expected, shard.sha256).tobytes()
+        if files.read_file(files.join(output_dir, ROWS), start, start + len(content)) != content:
+            return [Finding(ROWS, f"{shard.file}: its rows are not those of {INDEX}")]
     return findings + records
 
 

@@ -71,7 +71,7 @@ def plan_indexed(
     feeding: FeedingOptions, view: ViewOptions, record_bytes: int, index_bytes: int, use: Use
 ) -> list[Stage]:
     """What random access holds."""
-    index = Stage("index", index_bytes, "54 bytes a record")
+    index = Stage("index", index_bytes, "mapped; of older data sets 56 bytes a record")
     return [index, *_plan_batches(feeding, view, record_bytes, use)]
 
 

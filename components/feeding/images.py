@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from image_pipeline.components.arrays.in_place import check_file, fetch
-from image_pipeline.components.dataset.index import RecordIndex
+from image_pipeline.components.dataset.index import Entry, RecordIndex
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.views import fast
@@ -13,12 +13,14 @@ from image_pipeline.components.views.fast_decode import decode_mask, decode_whol
 from image_pipeline.components.views.options import ViewOptions
 
 
-def load_image(records: StoredRecords, row: int, channels: int, verify: bool = False) -> np.ndarray:
+def load_image(
+    records: StoredRecords, at: int | Entry, channels: int, verify: bool = False
+) -> np.ndarray:
     """Reads and decodes one image.
 
     Args:
       records: all of the data set.
-      row: of their index.
+      at: see `StoredRecords.read`.
       channels: of the pixels.
       verify: whether the record's checksums are computed.
 
@@ -29,36 +31,37 @@ def load_image(records: StoredRecords, row: int, channels: int, verify: bool = F
     Raises:
       UserError: naming the record, if it cannot be read or decoded.
     """
-    image = records.read_image(row, verify)
+    image = records.read_image(at, verify)
     try:
         return decode_whole(fetch(image), channels)
     except ValueError as error:
-        raise records.bad_record(row, error) from error
+        raise records.bad_record(at, error) from error
 
 
 def view_image(
     records: StoredRecords,
-    row: int,
+    at: int | Entry,
     window: np.ndarray | None,
     view: ViewOptions,
     out: np.ndarray,
     verify: bool = False,
 ) -> None:
     """Reads an image, and makes its view: as `load_image`, and for the rest `fast.view_image`."""
-    image = records.read_image(row, verify)
+    image = records.read_image(at, verify)
     try:
         fast.view_image(fetch(image), window, view, out)
     except ValueError as error:
-        raise records.bad_record(row, error) from error
+        raise records.bad_record(at, error) from error
 
 
-def load_mask(records: StoredRecords, row: int, verify: bool = False) -> np.ndarray:
+def load_mask(records: StoredRecords, at: int | Entry, verify: bool = False) -> np.ndarray:
     """Reads and decodes the mask of one image: uint8 [height, width, 1]; as `load_image`."""
-    index, encoded = records.index, records.read_mask(row, verify)
+    entry = records.locate(at)
+    encoded = records.read_mask(entry, verify)
     try:
-        return decode_mask(encoded, (int(index.height[row]), int(index.width[row])))
+        return decode_mask(encoded, (entry.height, entry.width))
     except ValueError as error:
-        raise records.bad_record(row, error) from error
+        raise records.bad_record(entry, error) from error
 
 
 def check_places(records: StoredRecords) -> None:
@@ -67,11 +70,8 @@ def check_places(records: StoredRecords) -> None:
     Raises:
       UserError: if one is gone, or was changed.
     """
-    index = records.index
-    firsts = np.unique(index.shard, return_index=True)[1]
-    data_sets = index.data_set[firsts]
-    for data_set in np.unique(data_sets):
-        for row in firsts[data_sets == data_set].tolist():
+    for firsts in records.index.list_first_rows():
+        for row in firsts.tolist():
             if not _is_in_place(records, row):
                 break  # Nor is any other of its data set.
 
@@ -95,8 +95,12 @@ class HeldImages:
         self._records, self._channels = records, channels
         index = records.index
         self._is_held = np.zeros(len(index), bool)
-        sides = np.stack([index.height, index.width], axis=1)
-        self.shape = (*sides[0].tolist(), channels) if (sides == sides[0]).all() else None
+        first = index.locate(np.zeros(1, np.int64))[0]
+        is_same = all(
+            (rows.height == first.height).all() and (rows.width == first.width).all()
+            for rows in index.scan()
+        )
+        self.shape = (first.height, first.width, channels) if is_same else None
         # The array's memory is allocated page by page, as images are decoded.
         self._pixels: Any = (
             [None] * len(index)
@@ -104,20 +108,21 @@ class HeldImages:
             else np.empty((len(index), *self.shape), self._dtype(index))
         )
 
-    def load(self, row: int, verify: bool = False) -> np.ndarray:
+    def load(self, at: int | Entry, verify: bool = False) -> np.ndarray:
         """As `load_image`; checksums are verified when it is decoded."""
+        row = at.row if isinstance(at, Entry) else at
         # If two threads decode the same image, both write the same bytes: no lock is needed.
         if not self._is_held[row]:
-            self._pixels[row] = self._decode(row, verify)
+            self._pixels[row] = self._decode(at, verify)
             self._is_held[row] = True
         return self._pixels[row]
 
-    def _decode(self, row: int, verify: bool) -> np.ndarray:
-        return load_image(self._records, row, self._channels, verify)
+    def _decode(self, at: int | Entry, verify: bool) -> np.ndarray:
+        return load_image(self._records, at, self._channels, verify)
 
     def _dtype(self, index: RecordIndex) -> str:
         """The type of all images, see `load_image`."""
-        is_converted = bool((index.channels != self._channels).any())
+        is_converted = any((rows.channels != self._channels).any() for rows in index.scan())
         return "float32" if is_converted and index.dtype != "uint8" else index.dtype
 
     def can_take(self, rows: np.ndarray, shape: tuple[int, int, int]) -> bool:
@@ -142,5 +147,5 @@ class HeldMasks(HeldImages):
     def _dtype(self, index: RecordIndex) -> str:
         return "uint8"
 
-    def _decode(self, row: int, verify: bool) -> np.ndarray:
-        return load_mask(self._records, row, verify)
+    def _decode(self, at: int | Entry, verify: bool) -> np.ndarray:
+        return load_mask(self._records, at, verify)

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.index import RecordIndex
+from image_pipeline.components.dataset.index import Entry, RecordIndex
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
@@ -112,7 +112,8 @@ class IndexedRecords:
 
     def read_serialized(self, rows: np.ndarray, verify: bool) -> np.ndarray:
         """Reads whole records (rows int64 [n]): object [n], each a serialized tf.train.Example."""
-        return np.array([self._records.read(row, verify) for row in rows.tolist()], object)
+        entries = self.index.locate(rows)
+        return np.array([self._records.read(entry, verify) for entry in entries], object)
 
     def make_images(
         self, drawn: parse.Tensors, windows: tf.Tensor | None, is_first: tf.Tensor
@@ -150,16 +151,17 @@ class IndexedRecords:
         if not len(windows) and (taken := self._take_held(rows)):
             return taken[0], numbers, *taken[1:]
         masks = self._maker.empty_masks(len(rows)) if self._has_masks else None
+        entries = self.index.locate(rows)
         verify = self._feeding.verify
         verified = verify == "always" or (verify == "first_epoch" and bool(is_first))
         bad: set[int] = set()
 
         def fill(number: int, out: np.ndarray) -> None:
-            row, window = int(rows[number]), windows[number] if len(windows) else None
+            entry, window = entries[number], windows[number] if len(windows) else None
             try:
-                self._view_image(row, window, out, verified)
+                self._view_image(entry, window, out, verified)
                 if masks is not None:
-                    self._view_mask(row, window, masks[number])
+                    self._view_mask(entry, window, masks[number])
             except UserError as error:
                 self._skip(number, bad, error)
 
@@ -183,20 +185,20 @@ class IndexedRecords:
             held.take(rows, taken[-1])
         return taken
 
-    def _view_mask(self, row: int, window: np.ndarray | None, out: np.ndarray) -> None:
+    def _view_mask(self, entry: Entry, window: np.ndarray | None, out: np.ndarray) -> None:
         """Makes the view of a mask, whose record was verified with its image."""
         held = self._held_masks
-        mask = load_mask(self._records, row) if held is None else held.load(row)
+        mask = load_mask(self._records, entry) if held is None else held.load(entry)
         view_mask(mask, window, self._view, out)
 
     def _view_image(
-        self, row: int, window: np.ndarray | None, out: np.ndarray, verify: bool
+        self, entry: Entry, window: np.ndarray | None, out: np.ndarray, verify: bool
     ) -> None:
         """Makes the view of an image."""
         if self._held is None:
-            view_image(self._records, row, window, self._view, out, verify)
+            view_image(self._records, entry, window, self._view, out, verify)
         else:
-            view_pixels(self._held.load(row, verify), window, self._view, out)
+            view_pixels(self._held.load(entry, verify), window, self._view, out)
 
     def _skip(self, number: int, bad: set[int], error: UserError) -> None:
         """Notes a record that cannot be read."""
@@ -278,8 +280,9 @@ class IndexedRecords:
         A record id is given by its first eight bytes, as `augment.draws.read_record_ids` reads
         them.
         """
-        draws, index = self.draw(int(epoch), int(step)), self.index
-        ids = np.ascontiguousarray(index.record_id[draws.rows, :8]).view(">i8")[:, 0]
-        columns = (column[draws.rows] for column in (index.height, index.width, index.label))
+        draws = self.draw(int(epoch), int(step))
+        found = self.index.take(draws.rows)
+        ids = np.ascontiguousarray(found.record_id[:, :8]).view(">i8")[:, 0]
+        columns = (found.height, found.width, found.label)
         drawn = [draws.rows, draws.views, draws.copies, ids, *columns]
         return [values.astype(np.int64) for values in drawn]

@@ -12,7 +12,7 @@ import simplejpeg
 from image_pipeline.components import files
 from image_pipeline.components.arrays import in_place
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.index import read_index
+from image_pipeline.components.dataset.index import Entry, read_index
 from image_pipeline.components.dataset.manifest import read_whole_manifest
 from image_pipeline.components.dataset.stored import StoredImage, StoredRecords
 from image_pipeline.components.errors import UserError
@@ -44,7 +44,7 @@ class RandomAccess:
         decode: Decode = "pixels",
         verify: bool = True,
     ):
-        """Reads the index of the split: 54 bytes a record in memory.
+        """Opens the index of the split.
 
         Args:
           data_dir: the folder that ingest wrote.
@@ -96,28 +96,29 @@ class RandomAccess:
           IndexError: if there is no such record.
           UserError: if it is damaged; the message names its shard and its source.
         """
-        row = self._find_row(number)
-        if os.getpid() != self._pid:  # Forked: another thread may have held the lock meanwhile.
-            self._open()
-        serialized = self._records.read(row, self._arguments["verify"])
-        index = self._index
-        start = len(serialized) - int(index.image_length[row])  # A record ends with its image.
-        sides = int(index.height[row]), int(index.width[row]), int(index.channels[row])
-        encoded = memoryview(serialized)[start:]
-        stored = StoredImage(encoded, *sides, bool(index.is_raw[row]), index.dtype)
-        try:
-            item: dict[str, Any] = {"image": self._take_image(stored)}
-            if self._class_ids is not None:
-                item["label"] = int(self._class_ids[index.label[row]])
-            if self._arguments["columns"] or self._has_masks:
-                item |= self._take_features(serialized)
-        except ValueError as error:
-            raise self._records.bad_record(row, error) from error
-        return item
+        return self.__getitems__([number])[0]
 
     def __getitems__(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
         """Reads several records, which PyTorch asks for a batch at a time."""
-        return [self[number] for number in numbers]
+        rows = np.array([self._find_row(number) for number in numbers], np.int64)
+        if os.getpid() != self._pid:  # Forked: another thread may have held the lock meanwhile.
+            self._open()
+        return [self._read(entry) for entry in self._index.locate(rows)]
+
+    def _read(self, entry: Entry) -> dict[str, Any]:
+        serialized = self._records.read(entry, self._arguments["verify"])
+        encoded = memoryview(serialized)[len(serialized) - entry.image_length :]  # Its end.
+        sides = entry.height, entry.width, entry.channels
+        stored = StoredImage(encoded, *sides, entry.is_raw, self._index.dtype)
+        try:
+            item: dict[str, Any] = {"image": self._take_image(stored)}
+            if self._class_ids is not None:
+                item["label"] = int(self._class_ids[entry.label])
+            if self._arguments["columns"] or self._has_masks:
+                item |= self._take_features(serialized)
+        except ValueError as error:
+            raise self._records.bad_record(entry, error) from error
+        return item
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the arguments, and which data set they meant."""

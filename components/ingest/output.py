@@ -7,6 +7,7 @@ duplicates. The manifest is written last, so that no incomplete output passes fo
 """
 
 import collections
+import contextlib
 import functools
 import json
 import os
@@ -21,6 +22,7 @@ import pyarrow.parquet as pq
 from image_pipeline.components import files
 from image_pipeline.components.dataset.checksums import HashedWriter, ListedFile, copy_file
 from image_pipeline.components.dataset.index_file import index_schema
+from image_pipeline.components.dataset.index_rows import list_classes, make_rows, seal_shard
 from image_pipeline.components.dataset.lists import (
     CONFLICTING_LABEL,
     Duplicate,
@@ -47,6 +49,7 @@ from image_pipeline.components.dataset.paths import (
     NEAR_DUPLICATES,
     QUARANTINE,
     RETRY,
+    ROWS,
     SKIPPED,
     in_split,
     name_copy,
@@ -58,7 +61,7 @@ from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.threads import call_together, map_in_order
 
 _BOOKS = "books.json"
-_ALWAYS = (INDEX, QUARANTINE, DUPLICATES)
+_ALWAYS = (INDEX, ROWS, QUARANTINE, DUPLICATES)
 _NOTED_COLUMNS = ["path", "sha256", "reason", "message", "source_bytes", "label"]
 
 
@@ -314,7 +317,7 @@ def write_manifest(
     near = [NEAR_DUPLICATES] if books.near_duplicates is not None else []
     names = [QUARANTINE, DUPLICATES, *near, *([SKIPPED] if books.skipped else [])]
     index, _, *lists = call_together(
-        lambda: _write_index(shards, output_dir, options),
+        lambda: _write_index(shards, list_classes(books), output_dir, options),
         lambda: _copy_quarantined(books_dir, work, output_dir),
         *(functools.partial(_copy, name, books_dir, output_dir) for name in names),
     )
@@ -322,7 +325,7 @@ def write_manifest(
         format_version=FORMAT_VERSION,
         books=books,
         splits=_describe_splits(shards, options),
-        files={INDEX: index, **dict(zip(names, lists, strict=True))},
+        files={**index, **dict(zip(names, lists, strict=True))},
         options=options.stored_form(),
     )
     content = manifest.to_bytes()
@@ -361,17 +364,22 @@ def _describe_splits(
 
 
 def _write_index(
-    shards: Sequence[WrittenShard], output_dir: str, options: IngestOptions
-) -> ListedFile:
-    """Writes one row group per shard, so that few shards' rows are held in memory."""
+    shards: Sequence[WrittenShard], classes: Sequence[str], output_dir: str, options: IngestOptions
+) -> dict[str, ListedFile]:
+    """Writes both forms of the index shard by shard, so that few shards' rows are held."""
     paths = [shard.index_path for shard in shards]
     schema = index_schema(options.record_columns)
-    with files.write_atomically(files.join(output_dir, INDEX)) as file:
-        written = HashedWriter(file)
-        with pq.ParquetWriter(pa.PythonFile(written, mode="w"), schema) as writer:
-            for table in map_in_order(read_index, paths, files.count_threads(output_dir), ahead=1):
+    with contextlib.ExitStack() as stack:
+        index, rows = (
+            HashedWriter(stack.enter_context(files.write_atomically(files.join(output_dir, name))))
+            for name in (INDEX, ROWS)
+        )
+        with pq.ParquetWriter(pa.PythonFile(index, mode="w"), schema) as writer:
+            tables = map_in_order(read_index, paths, files.count_threads(output_dir), ahead=1)
+            for shard, table in zip(shards, tables, strict=True):
                 writer.write_table(table)
-    return written.describe()
+                rows.write(seal_shard(make_rows(table, classes), shard.sha256).tobytes())
+    return {INDEX: index.describe(), ROWS: rows.describe()}
 
 
 def _copy(name: str, source_dir: str, target_dir: str) -> ListedFile:

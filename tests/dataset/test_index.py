@@ -1,3 +1,4 @@
+import json
 import os
 import shutil
 
@@ -8,6 +9,7 @@ import pytest
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import is_indexed, read_index, read_table
+from image_pipeline.components.dataset.manifest import seal
 from image_pipeline.components.dataset.tfrecord import read_records
 from image_pipeline.components.errors import UserError
 from tests.drawings import write_folder
@@ -61,9 +63,22 @@ def test_rows_are_taken_in_any_order_and_again(train_shards):
     assert len(index.take(rows[:0]).shard) == 0
 
 
-def test_columns_keep_their_memory_small(train_shards):
-    index = read_index(train_shards)
-    assert index.nbytes == len(index) * (4 + 8 + 8 + 4 + 4 + 4 + 1 + 1 + 16 + 4)
+def test_some_numbers_a_shard_are_held_or_the_rows_of_an_older_data_set(train_shards, older):
+    assert read_index(train_shards).nbytes == 3 * (3 * 8 + 4) + 4 * 8
+    _, paths = older
+    assert read_index(paths).nbytes == 3 * (3 * 8 + 4) + 4 * 8 + len(read_index(paths)) * 56
+
+
+def test_a_data_set_of_an_older_version_has_the_same_index(train_shards, older):
+    _, paths = older
+    rows = np.arange(len(read_index(paths)))
+    for chosen in (slice(None), slice(1, 2), slice(None, None, 2)):
+        index, expected = read_index(paths[chosen]), read_index(train_shards[chosen])
+        assert (index.classes, index.dtype) == (expected.classes, expected.dtype)
+        rows = np.random.default_rng(0).permutation(len(index))
+        for found, known in zip(index.take(rows), expected.take(rows), strict=True):
+            assert found.dtype == known.dtype
+            np.testing.assert_array_equal(found, known)
 
 
 def test_what_is_indexed(data_set, train_shards, tmp_path):
@@ -131,8 +146,19 @@ def copied(data_set, tmp_path):
     return tmp_path / "copy", paths
 
 
-def test_any_flip_of_the_index_is_one_named_error(copied):
+@pytest.fixture
+def older(copied):
+    """A copy whose index has one form only, as older versions wrote it."""
     folder, paths = copied
+    (folder / "index.rows").unlink()
+    manifest = json.loads((folder / "manifest.json").read_text())
+    del manifest["files"]["index.rows"]
+    (folder / "manifest.json").write_text(json.dumps(seal(manifest)))
+    return folder, paths
+
+
+def test_any_flip_of_the_index_is_one_named_error(older):
+    folder, paths = older
     path = folder / "index.parquet"
     content = path.read_bytes()
     for place in range(0, len(content), len(content) // 36):
@@ -142,6 +168,49 @@ def test_any_flip_of_the_index_is_one_named_error(copied):
                 read(paths)
         path.write_bytes(content)
     assert len(read_index(paths)) == len(read_table(paths, ["source"]))
+
+
+def test_any_flip_of_a_row_is_one_named_error_where_it_is_read(copied):
+    folder, paths = copied
+    path = folder / "index.rows"
+    content = path.read_bytes()
+    every = read_index(sorted(map(str, folder.glob("Split-*/*"))))
+    # Rows are in the order of the splits: train is first.
+    index, rows = read_index(paths), len(content) // 56
+    assert rows == len(every) == 30
+    for place in range(0, len(index) * 56, 5):
+        for bit in range(8):
+            flip_bit(str(path), place, bit)
+            with pytest.raises(UserError, match=r"index.rows' was changed .*image-pipeline verify"):
+                index.take(np.array([place // 56]))
+            assert len(index.take(np.array([(place // 56 + 1) % len(index)])).shard) == 1
+            flip_bit(str(path), place, bit)
+    assert path.read_bytes() == content
+
+
+def test_rows_of_another_place_or_data_set_are_found(copied, tmp_path):
+    folder, paths = copied
+    path, index = folder / "index.rows", read_index(paths)
+    content = path.read_bytes()
+    rows = np.arange(2)
+    with open(path, "r+b") as file:
+        file.write(content[56:112] + content[:56])
+    with pytest.raises(UserError, match=r"its row of record 0 of .*00000-of-00003 is not as it"):
+        index.take(rows)
+    ingest(write_folder(tmp_path / "images", per_class=15), tmp_path / "other", shards=3, seed=1)
+    path.write_bytes((tmp_path / "other" / "index.rows").read_bytes())
+    with pytest.raises(UserError, match="its row of record 0 of"):
+        read_index(paths).take(rows)
+
+
+def test_rows_that_are_missing_or_cut_are_one_named_error(copied):
+    folder, paths = copied
+    os.truncate(folder / "index.rows", 1679)
+    with pytest.raises(UserError, match=r"index.rows' was .*it has 1,679 bytes, not 56 for each"):
+        read_index(paths)
+    (folder / "index.rows").unlink()
+    with pytest.raises(UserError, match=r"index.rows' was changed .*No such file"):
+        read_index(paths)
 
 
 def test_a_changed_manifest_is_one_named_error(copied):

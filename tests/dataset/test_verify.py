@@ -152,7 +152,9 @@ def test_an_extra_shard_is_found(output):
     )
 
 
-@pytest.mark.parametrize("name", ["index.parquet", "quarantine.jsonl", "duplicates.jsonl"])
+@pytest.mark.parametrize(
+    "name", ["index.parquet", "index.rows", "quarantine.jsonl", "duplicates.jsonl"]
+)
 def test_changed_and_missing_files_are_found(output, name):
     flip(output / name, 10)
     (finding,) = verify_data_set(str(output))

@@ -45,7 +45,7 @@ def test_each_record_is_read_and_decoded_once(train_shards, monkeypatch):
     monkeypatch.setattr(
         StoredRecords,
         "read",
-        lambda self, row, verify: reads.append((row, verify)) or read(self, row),
+        lambda self, at, verify: reads.append((at.row, verify)) or read(self, at),
     )
     held = HeldImages(StoredRecords(read_index(train_shards)), 3)
     for row in (2, 0, 2, 0):

@@ -3,6 +3,7 @@
 import json
 import re
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,6 +14,8 @@ from image_pipeline.components import contract
 from image_pipeline.components.dataset.checksums import describe_file
 from image_pipeline.components.dataset.index import read_index, read_table
 from image_pipeline.components.dataset.index_file import scan_index
+from image_pipeline.components.dataset.index_rows import ROW as ROW_TYPE
+from image_pipeline.components.dataset.index_rows import seal_shard
 from image_pipeline.components.dataset.manifest import read_manifest, seal
 from image_pipeline.components.errors import UserError
 from tests.drawings import draw, encode_png, write_folder
@@ -31,11 +34,14 @@ def change_index(data, change):
     list_index(data)
 
 
-def list_index(data):
-    path = data / "index.parquet"
-    manifest = json.loads((data / "manifest.json").read_text())
-    manifest["files"]["index.parquet"] = describe_file(str(path)).model_dump()
-    (data / "manifest.json").write_text(json.dumps(seal(manifest)))
+def list_index(data, name="index.parquet"):
+    described = describe_file(str(data / name)).model_dump()
+    seal_manifest(data, lambda manifest: manifest["files"].update({name: described}))
+
+
+def forget_rows(data):
+    """Makes a data set one of an older version, whose index had one form only."""
+    seal_manifest(data, lambda manifest: manifest["files"].pop("index.rows"))
 
 
 @pytest.fixture
@@ -101,6 +107,7 @@ INDEX_LIES = {
 def test_an_index_that_lies_reads_nothing(data, lie):
     change, problem = INDEX_LIES[lie]
     change_index(data, change)
+    forget_rows(data)
     with pytest.raises(UserError, match=re.escape(problem)) as refused:
         read_index([str(each) for each in sorted(data.glob("Split-*/*"))])
     assert str(refused.value).startswith(f"'{data / 'index.parquet'}' was changed since")
@@ -154,8 +161,7 @@ def seal_manifest(data, change):
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (lambda m: m["files"].pop("index.parquet"), "it is not the file that manifest.json names"),
-        (lambda m: m["splits"].pop("train"), "its rows of shard 0 of 'eval'"),
+        (lambda m: m["splits"].pop("train"), "must list every shard that is read"),
         (lambda m: m["splits"]["train"].update(records=-1), "greater than or equal to 0"),
         (lambda m: m.update(found=10**19), "less than 9223372036854775808"),
         (lambda m: m["options"].update(prepare=[]), "its options"),
@@ -197,8 +203,41 @@ def test_an_index_whose_sizes_lie_does_not_end_the_process(data, name):
     path.write_bytes(content.replace(optional, b"\x25\x00" + optional[2:]))
     assert path.read_bytes() != content
     list_index(data)
+    forget_rows(data)
     with pytest.raises(UserError, match="histogram size mismatch"):
         read_index([str(next((data / "Split-train").iterdir()))])
+
+
+ROW_LIES = {
+    "before the shard": ("offset", -1),
+    "behind the shard": ("offset", 2**62),
+    "too long": ("length", 2**62),
+    "no length": ("length", -1),
+    "more image than record": ("image_length", 2**30),
+    "no class": ("label", 2),
+    "no number of a class": ("label", -1),
+}
+
+
+@pytest.mark.parametrize("lie", ROW_LIES)
+def test_rows_that_lie_read_nothing(data, lie, capfd):
+    """Their check words are right, and so is the checksum of the file."""
+    column, value = ROW_LIES[lie]
+    manifest, path = read_manifest(str(data)), data / "index.rows"
+    rows = np.fromfile(path, ROW_TYPE)
+    (shard,) = (s for split, _, s in manifest.list_shards() if split == "train")
+    rows[column][1] = value
+    seal_shard(rows[: shard.records], shard.sha256)
+    rows.tofile(path)
+    list_index(data, "index.rows")
+    index = read_index([str(data / shard.file)])
+    said = re.escape(f"'{path}' was changed since ingest wrote it (its row of record 1 of {data}")
+    for rows in ([1], [0, 1], range(shard.records)):
+        with pytest.raises(UserError, match=said):
+            index.take(np.array(rows))
+    assert index.take(np.array([0])).label.tolist() == [0]
+    assert call(["verify", str(data)]) == 1
+    assert f"{shard.file}: its rows are not those of index.parquet" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["source", "format", "label"])

@@ -76,6 +76,7 @@ def test_no_working_files_are_left(output):
         "Split-train",
         "duplicates.jsonl",
         "index.parquet",
+        "index.rows",
         "manifest.json",
         "quarantine.jsonl",
     ]
