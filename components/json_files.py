@@ -34,6 +34,20 @@ def read_json(path: str, kind: type[T], way_out: str) -> T:
         raise UserError(f"{path!r} is damaged ({error}); {way_out}.") from error
 
 
+def read_versioned(path: str, kind: type[T], version: int, way_out: str) -> T:
+    """Like `read_json`, of a file whose object has the key `version`: it must be this one."""
+    found = read_json(path, dict[str, Any], way_out)
+    if found.get("version") != version:
+        raise UserError(
+            f"{path!r} must be of version {version}, got {found.get('version')!r}, which another "
+            f"version of image-pipeline wrote; {way_out}."
+        )
+    try:
+        return check_json({key: found[key] for key in found if key != CHECKSUM}, kind)
+    except ValueError as error:
+        raise UserError(f"{path!r} is damaged ({error}); {way_out}.") from error
+
+
 def read_whole(path: str, way_out: str) -> bytes:
     """Reads a file of this project's own.
 

@@ -10,6 +10,8 @@ from typing import Any
 from image_pipeline.components.messages import show
 
 CHECKSUM = "content_sha256"  # Of the other keys of a file that has one, see `seal`.
+JSON_VERSION = 1
+"""Of what `--json` prints: another one has other keys, or other meanings of them."""
 # Python would make of a number in a few bytes one of any size, or infinity.
 _MOST_DIGITS = 20
 

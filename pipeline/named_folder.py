@@ -14,9 +14,13 @@ from image_pipeline.components.dataset.manifest import (
 from image_pipeline.components.dataset.other_records import explain_other_records
 from image_pipeline.components.dataset.paths import MANIFEST, QUARANTINE, WORK, in_split
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.extras import need
 from image_pipeline.components.feeding.analysis import Analysis, read_graph
 from image_pipeline.components.training.history import History, read_history
-from image_pipeline.run_folder import DATA_SETS, GRAPHS, MODEL_RUN, RunFolder
+from image_pipeline.run_folder import DATA_SETS, GRAPHS, METADATA, MODEL_RUN, OUTPUTS, RunFolder
+
+NOT_A_RUN = "Only the report of a run has this; this is the report of a data set alone."
+_NAMED = ("examples", "transform_graph")  # what a summary must name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +33,9 @@ class Source:
       manifest: the data set's manifest.
       run: the run's folder; None for a data set alone.
       graph_dir: the folder of the run's transform graph; None for a data set alone, or before it.
-      summary: the content of the run's `summary.json`; None if it was not asked for or is missing.
+      summary: the content of the run's `summary.json`; or of its `paths` what TFX's metadata says;
+        None if it was not asked for, or nothing is known.
+      trouble: why the summary is not the run's own; "" if it is.
     """
 
     folder: str
@@ -38,24 +44,32 @@ class Source:
     run: RunFolder | None = None
     graph_dir: str | None = None
     summary: dict[str, Any] | None = None
+    trouble: str = ""
 
     def artifact(self, name: str) -> str | None:
         """The folder that the summary calls `name`, where the run's folder is now."""
         path = None if self.summary is None else self.summary["paths"].get(name)
         return None if path is None or self.run is None else self.run.relocate(path)
 
+    def find_artifact(self, name: str) -> str:
+        """Like `artifact`, but raises UserError with why there is none."""
+        if self.run is None:
+            raise UserError(NOT_A_RUN)
+        if (path := self.artifact(name)) is None:
+            raise UserError(f"The run has no {name}; run again from the {OUTPUTS[name][0]} on.")
+        return path
+
     def read_graph(self) -> Analysis | None:
         """The transform graph's description of itself; None without a graph."""
         return None if self.graph_dir is None else read_graph(self.graph_dir)
 
-    def read_history(self) -> History | None:
-        """What training reported; None if that is missing, or if there was no training."""
-        model_dir = self.artifact("model")
-        if model_dir is None:
-            return None
+    def read_history(self) -> History:
+        """What training reported; raises UserError if there was none, or that is damaged."""
         # TFX puts all of an execution's outputs under its number: Trainer/{model,model_run}/5.
-        trainer_dir, _, number = model_dir.rsplit("/", 2)
-        return read_history(files.join(trainer_dir, MODEL_RUN, number))
+        trainer_dir, _, number = self.find_artifact("model").rsplit("/", 2)
+        if (history := read_history(files.join(trainer_dir, MODEL_RUN, number))) is None:
+            raise UserError("The run's history.json is missing; run again from the Trainer on.")
+        return history
 
 
 def find_source(folder: str) -> Source:
@@ -96,22 +110,56 @@ def find_source(folder: str) -> Source:
 def find_whole_run(folder: str) -> Source:
     """Like `find_source`, but finds what a finished run's summary describes, or just a data set.
 
+    Without a whole summary it is what the last run that has a data set made, as TFX noted it.
+
     Raises:
       UserError: if the folder is neither a data set nor a run.
     """
     folder = folder.rstrip("/") or folder
+    if has_manifest(folder):
+        return find_source(folder)
     run = RunFolder(folder)
-    summary = None if has_manifest(folder) else run.read_summary()
-    if not summary:
-        return _find_ingested(run) or find_source(folder)
-    named = [summary.get("paths", {}).get(name) for name in ("examples", "transform_graph")]
-    if None in named:
-        raise UserError(
-            f"{run.summary_path!r} must name the run's examples and transform_graph; run the "
-            "pipeline again to write it anew."
-        )
-    data_dir, graph_dir = map(run.relocate, named)
-    return Source(folder, data_dir, read_whole_manifest(data_dir), run, graph_dir, summary)
+    summary, trouble = _read_summary(run)
+    if summary is None:
+        summary = {"paths": _read_paths(run)}
+        if "examples" not in summary["paths"]:
+            found = _find_ingested(run) or find_source(folder)
+            return dataclasses.replace(found, trouble=f"{trouble}.")
+        trouble += f"; {METADATA} says what the last run made. Run again to have it written."
+    data_dir, graph_dir = (
+        path and run.relocate(path) for path in map(summary["paths"].get, _NAMED)
+    )
+    whole = read_whole_manifest(data_dir)
+    return Source(folder, data_dir, whole, run, graph_dir, summary, trouble)
+
+
+def _read_summary(run: RunFolder) -> tuple[dict[str, Any] | None, str]:
+    """A run's summary and ""; or None and what is wrong with it, a sentence without its end."""
+    path = run.summary_path
+    try:
+        summary = run.read_summary()
+    except UserError as error:
+        return None, str(error).partition(";")[0]
+    if summary is None:
+        return None, f"{path!r} is missing: the run did not finish, or it was lost"
+    if None in map(summary.get("paths", {}).get, _NAMED):
+        return None, f"{path!r} must name {' and '.join(_NAMED)}, but does not"
+    return summary, ""
+
+
+def _read_paths(run: RunFolder) -> dict[str, str | None]:
+    """What the last run that has a data set gave, by TFX's metadata; {} if they cannot be read."""
+    if not (files.is_local(run.metadata_path) and files.exists(run.metadata_path)):
+        return {}
+    try:
+        need("tfx", "Reading the runs of a folder")
+        from image_pipeline.history.past_runs import read_runs
+
+        runs = read_runs(run.metadata_path)
+    except UserError:
+        return {}  # What asks for the run's options says why.
+    found = (past.list_paths() for past in reversed(runs))
+    return next((paths for paths in found if "examples" in paths), {})
 
 
 def _find_ingested(run: RunFolder) -> Source | None:

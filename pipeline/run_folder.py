@@ -18,6 +18,17 @@ GRAPHS = f"{_ARTIFACTS}/ImageTransform/transform_graph"
 MODELS = f"{_ARTIFACTS}/Trainer/model"
 METADATA = "metadata.db"
 MODEL_RUN = "model_run"  # The Trainer's output beside the model.
+# What a run's summary calls its outputs: each one's component, and what TFX calls it.
+OUTPUTS = {
+    "examples": ("ImageExampleGen", "examples"),
+    "statistics": ("StatisticsGen", "statistics"),
+    "schema": ("SchemaGen", "schema"),
+    "anomalies": ("ExampleValidator", "anomalies"),
+    "transform_graph": ("ImageTransform", "transform_graph"),
+    "model": ("Trainer", "model"),
+    "evaluation": ("Evaluator", "evaluation"),
+    "predictions": ("ImagePredictor", "predictions"),
+}
 SERVED_MODEL = "Format-Serving"  # TFX's name of the folder in a Trainer's output that is served.
 
 

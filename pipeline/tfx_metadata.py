@@ -77,6 +77,8 @@ def read_metadata(metadata_path: str, read: Callable[[Any], T]) -> T:
       UserError: if the file is damaged.
     """
     check_metadata(metadata_path, "")
+    if not _has_tables(metadata_path):
+        raise _damaged(metadata_path, "it is empty")
     try:
         return read(open_metadata(metadata_path, only_read=True))
     except UserError:

@@ -13,8 +13,8 @@ import pydantic
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.evaluation.metrics import IN_WORDS, Estimate, Metric
-from image_pipeline.components.json_files import check_json, read_json, read_whole
-from image_pipeline.components.json_text import CHECKSUM, seal, to_json
+from image_pipeline.components.json_files import check_json, read_versioned, read_whole
+from image_pipeline.components.json_text import seal, to_json
 
 FACTS, VERSION = "facts.json", 1
 MISLABELLED, OUTLIERS = "mislabelled.csv", "outliers.csv"
@@ -295,21 +295,12 @@ def read_evaluation(evaluation_dir: str) -> Evaluation:
     """
     path = files.join(evaluation_dir, FACTS)
     try:
-        found = read_json(path, dict[str, Any], WAY_OUT)
+        return read_versioned(path, Evaluation, VERSION, WAY_OUT)
     except FileNotFoundError as error:
         raise UserError(
             f"{evaluation_dir!r} must have {FACTS}, which earlier versions did not write; "
             f"{WAY_OUT}."
         ) from error
-    if found.get("version") != VERSION:
-        raise UserError(
-            f"{path!r} must be of version {VERSION}, got {found.get('version')!r}, which another "
-            f"version of image-pipeline wrote; {WAY_OUT}."
-        )
-    try:
-        return check_json({key: found[key] for key in found if key != CHECKSUM}, Evaluation)
-    except ValueError as error:
-        raise UserError(f"{path!r} is damaged ({error}); {WAY_OUT}.") from error
 
 
 class Unusual(pydantic.BaseModel, extra="allow"):

@@ -36,6 +36,8 @@ from image_pipeline.show.overlays import show_values
 from image_pipeline.show.words import describe_steps, format_fact
 
 PAGE_SIZE = 60
+# As `names.printable` shows a character that is unsafe to show.
+_SHOWN = re.compile(r"\\x([0-9a-f]{2})|\\u([0-9a-f]{4})")
 
 
 class Link(Query):
@@ -159,7 +161,9 @@ class Session:
         link = Link.model_validate({name: text for name, text in asked.items() if text})
         marks, opened = self.marks.paths, link.record
         if link.file:
-            opened = self.catalogue.find_values("source", [link.file]).get(link.file)
+            meant = _SHOWN.sub(lambda found: chr(int(found[1] or found[2], 16)), link.file)
+            places = self.catalogue.find_values("source", [link.file, meant])
+            opened = places.get(link.file, places.get(meant))
             if opened is None:
                 raise IndexError(
                     f"no record or rejected file of the data set is called {show(link.file)}; "

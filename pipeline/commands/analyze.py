@@ -4,8 +4,7 @@ import os
 
 import click
 
-from image_pipeline.commands.shared import BEAM, CONFIG, JSON, QUIET, SET, open_terminal
-from image_pipeline.components.json_text import to_json
+from image_pipeline.commands.shared import BEAM, CONFIG, JSON, QUIET, SET, open_terminal, say_json
 
 
 @click.command(short_help="Compute a data set's transform graph: statistics and classes.")
@@ -50,4 +49,4 @@ def analyze(
             summary = analyze_folder(data_set, graph_dir, config.view, config.transform, beam_args)
         print_graph(graph_dir.rstrip("/"), 0, read_graph(graph_dir), console)
     if as_json:
-        click.echo(to_json(summary))
+        say_json(summary)

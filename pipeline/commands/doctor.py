@@ -2,8 +2,7 @@
 
 import click
 
-from image_pipeline.commands.shared import CONFIG, JSON, SET, FiniteRange, quiet_libraries
-from image_pipeline.components.json_text import to_json
+from image_pipeline.commands.shared import CONFIG, JSON, SET, FiniteRange, quiet_libraries, say_json
 
 
 @click.command()
@@ -82,4 +81,4 @@ def doctor(
             except OSError as error:
                 console.print(f"Not kept for the report: {error.strerror}.")
     if as_json:
-        click.echo(to_json(found))
+        say_json(vars(found))

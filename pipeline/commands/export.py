@@ -4,7 +4,7 @@ import dataclasses
 
 import click
 
-from image_pipeline.commands.shared import JSON, quiet_libraries
+from image_pipeline.commands.shared import JSON, quiet_libraries, say_json
 from image_pipeline.components.json_text import to_json
 
 
@@ -64,4 +64,4 @@ def export(model_dir: str, path: str, format_name: str, weights: str, as_json: b
         ]
         print_rows(rows, console)
     if as_json:
-        click.echo(to_json({"path": path, **told}))
+        say_json({"path": path, **told})

@@ -2,8 +2,7 @@
 
 import click
 
-from image_pipeline.commands.shared import JSON, say
-from image_pipeline.components.json_text import to_json
+from image_pipeline.commands.shared import JSON, say, say_json
 
 
 @click.command(short_help="List the runs in OUT: options, reasons, scores.")
@@ -22,6 +21,6 @@ def history(folder: str, as_json: bool) -> None:
 
     described = read_past(folder)
     if as_json:
-        click.echo(to_json(described))
+        say_json({"runs": described})
     else:
         say("\n".join(history_lines(described)).rstrip())

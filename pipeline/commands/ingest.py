@@ -15,8 +15,8 @@ from image_pipeline.commands.shared import (
     SET,
     add_follow_links,
     open_terminal,
+    say_json,
 )
-from image_pipeline.components.json_text import to_json
 
 
 @click.command(short_help="Write images as shuffled, sharded TFRecords.")
@@ -68,4 +68,4 @@ def ingest(
             summary = ingest_folder(listing, output_dir, beam_args, replace)
         print_ingest(summary, output_dir, console)
     if as_json:
-        click.echo(to_json(summary))
+        say_json(summary)

@@ -2,8 +2,7 @@
 
 import click
 
-from image_pipeline.commands.shared import JSON
-from image_pipeline.components.json_text import to_json
+from image_pipeline.commands.shared import JSON, say_json
 
 
 @click.command(short_help="Show the contract of a transform graph.")
@@ -32,6 +31,6 @@ def inspect(folder: str, as_json: bool) -> None:
     check_files(path, graph)
     if as_json:
         told = {"path": path, "among": among, **read_content(path)}
-        click.echo(to_json({**told, "vocabulary": read_vocabulary(path)}))
+        say_json({**told, "vocabulary": read_vocabulary(path)})
     else:
         print_graph(path, among, graph, Console(highlight=False))

@@ -5,8 +5,7 @@ import dataclasses
 import click
 
 from image_pipeline.commands.completion import complete_option
-from image_pipeline.commands.shared import JSON, say
-from image_pipeline.components.json_text import to_json
+from image_pipeline.commands.shared import JSON, say, say_json
 
 
 @click.command(short_help="List the options, or tell all about one.")
@@ -24,7 +23,7 @@ def options(key: str | None, as_json: bool, markdown: bool) -> None:
 
     groups = find_options(key) if key else list_options()
     if as_json:
-        click.echo(to_json([dataclasses.asdict(group) for group in groups]))
+        say_json({"groups": [dataclasses.asdict(group) for group in groups]})
     elif markdown:
         say(write_page(groups), nl=False)
     else:

@@ -12,8 +12,8 @@ from image_pipeline.commands.shared import (
     SET,
     FiniteRange,
     add_follow_links,
+    say_json,
 )
-from image_pipeline.components.json_text import to_json
 
 
 @click.command()
@@ -71,6 +71,6 @@ def plan(
         further = {"free_disk_bytes": free_bytes} | (
             {} if cluster is None else {"cluster": cluster}
         )
-        click.echo(to_json(dataclasses.asdict(forecast) | further))
+        say_json(dataclasses.asdict(forecast) | further)
     else:
         print_forecast(forecast, options, free_bytes, cluster)

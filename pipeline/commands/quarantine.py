@@ -4,9 +4,8 @@ import os
 
 import click
 
-from image_pipeline.commands.shared import BEAM, CONFIG, IMAGES, JSON, SET, open_terminal
+from image_pipeline.commands.shared import BEAM, CONFIG, IMAGES, JSON, SET, open_terminal, say_json
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.json_text import to_json
 
 
 @click.group()
@@ -39,7 +38,7 @@ def list_quarantine(data_set: str, as_json: bool) -> None:
     counts = collections.Counter(line.reason for line in lines)
     reasons = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
     if as_json:
-        click.echo(to_json({"reasons": reasons, "files": lines, "refused": bool(refused_dir)}))
+        say_json({"reasons": reasons, "files": lines, "refused": bool(refused_dir)})
         return
     console = Console(highlight=False)
     if refused_dir:
@@ -99,4 +98,4 @@ def retry(
         if not as_json:
             print_retry(summary, console)
     if as_json:
-        click.echo(to_json(summary))
+        say_json(summary)

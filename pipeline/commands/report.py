@@ -2,8 +2,7 @@
 
 import click
 
-from image_pipeline.commands.shared import JSON, quiet_libraries, say
-from image_pipeline.components.json_text import to_json
+from image_pipeline.commands.shared import JSON, quiet_libraries, say, say_json
 
 
 @click.command()
@@ -33,7 +32,7 @@ def report(folder: str, against: str | None, output_path: str, as_json: bool) ->
         if figures["evaluation"]:
             figures["evaluation"] = seal_evaluation(figures["evaluation"])
     if as_json:
-        click.echo(to_json(figures | {"output": output_path}))
+        say_json(figures | {"output": output_path})
         return
     for notice in figures["notices"]:
         say(f"{notice.section}: {notice.text}")

@@ -20,9 +20,10 @@ from image_pipeline.commands.shared import (
     TO,
     add_follow_links,
     open_terminal,
+    say_json,
 )
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.json_text import to_json, to_sealed_json
+from image_pipeline.components.json_text import to_sealed_json
 
 if TYPE_CHECKING:
     from image_pipeline.components.meaning.listing import Listing
@@ -158,7 +159,7 @@ def _cross_validate(
         models = ("models", f"{plan.output_dir}/fold_1 … fold_{folds}")
         print_rows([(f"mean of {folds} folds", "and its 95 % interval"), *rows, models], console)
     if as_json:
-        click.echo(to_json(summary | {"noticed": noticed}))
+        say_json(summary | {"noticed": noticed})
 
 
 def _run_and_tell(plan: "RunPlan", survey: "Listing", as_json: bool, quiet: bool) -> None:
@@ -201,6 +202,6 @@ def _run_and_tell(plan: "RunPlan", survey: "Listing", as_json: bool, quiet: bool
                 file.write(to_sealed_json(summary, indent=1))
         print_summary(summary, console)
     if as_json:
-        click.echo(to_json(summary))
+        say_json(summary)
     if summary.get("blessed") is False:
         sys.exit(EXIT_NOT_PUSHED)

@@ -6,13 +6,14 @@ import os
 import shutil
 import tempfile
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
 
 from image_pipeline.commands.completion import complete_setting
 from image_pipeline.components.errors import UserError, find_user_error
+from image_pipeline.components.json_text import JSON_VERSION, to_json
 from image_pipeline.components.messages import describe_error
 from image_pipeline.components.names import printable_text
 from image_pipeline.interrupts import end_if_interrupted, was_interrupted
@@ -68,6 +69,11 @@ class FiniteRange(click.FloatRange):
 def say(text: object, **style: Any) -> None:
     """Prints text, with names made safe for the terminal."""
     click.secho(printable_text(str(text)), **style)
+
+
+def say_json(found: Mapping[str, Any]) -> None:
+    """Prints what `--json` asks for: an object, and the version of its form."""
+    click.echo(to_json({"version": JSON_VERSION, **found}))
 
 
 def add_follow_links(overrides: tuple[str, ...], follow_links: bool) -> tuple[str, ...]:

@@ -4,8 +4,7 @@ import os
 
 import click
 
-from image_pipeline.commands.shared import CONFIG, JSON, QUIET, SET, open_terminal
-from image_pipeline.components.json_text import to_json
+from image_pipeline.commands.shared import CONFIG, JSON, QUIET, SET, open_terminal, say_json
 
 
 @click.command(short_help="Train a model, on one machine or on several together.")
@@ -62,7 +61,7 @@ def train(
             rows = [("model", summary["model"]), ("after the last epoch", figures or "as it was")]
         print_rows(rows, console)
     if as_json:
-        click.echo(to_json(summary))
+        say_json(summary)
 
 
 def _tell_task() -> str:

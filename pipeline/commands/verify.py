@@ -5,8 +5,7 @@ import sys
 
 import click
 
-from image_pipeline.commands.shared import CONFIG, JSON, SET, quiet_libraries, say
-from image_pipeline.components.json_text import to_json
+from image_pipeline.commands.shared import CONFIG, JSON, SET, quiet_libraries, say, say_json
 
 _MOST_LINES = 100
 
@@ -55,7 +54,7 @@ def verify(
         verify_folder = verify_graph if holds_graph(data_set) else verify_data_set
         findings = verify_folder(data_set)
     if as_json:
-        click.echo(to_json(findings))
+        say_json({"findings": findings})
     else:
         for finding in findings[:_MOST_LINES]:
             say(finding)
@@ -84,7 +83,7 @@ def _verify_epoch(
         paths = match_files([files.join(data_set, in_split("train"))])
         verified = verify_epoch(paths, config.feeding, config.training.seed, epoch)
     if as_json:
-        click.echo(to_json(verified))
+        say_json(vars(verified))
         return
     times = format_count(verified.records, "record")
     if verified.draws == verified.records:

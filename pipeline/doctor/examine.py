@@ -1,6 +1,7 @@
 """The examination, from the records to the advice: every measurement, one after the other."""
 
 import dataclasses
+import datetime
 import itertools
 import os
 
@@ -30,6 +31,7 @@ from image_pipeline.doctor.input import (
 from image_pipeline.doctor.show import print_examination, word_verdict
 from image_pipeline.doctor.step import ModelStep, measure_calls, measure_together, wait_instead
 from image_pipeline.doctor.verdict import Examination, advise, judge
+from image_pipeline.run_config import dump_stored
 from image_pipeline.show.terminal import print_profile, print_rows
 
 
@@ -130,7 +132,16 @@ def examine(
         verdict = judge(figures)
         changes = advise(figures, verdict.limit, subject.feeding)
         line = word_verdict(figures, verdict, changes)
-        found = Examination(line=line, verdict=verdict, changes=changes, **vars(figures))
+        found = Examination(
+            measured_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            seconds=seconds,
+            given_step_ms=step_ms,
+            options=dump_stored(config),
+            line=line,
+            verdict=verdict,
+            changes=changes,
+            **vars(figures),
+        )
         print_examination(found, console)
 
         if profile_steps is not None:

@@ -5,13 +5,16 @@ import itertools
 import statistics
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated
 
 import psutil
+import pydantic
 
 from image_pipeline.components.feeding.budget import Stage as MemoryStage
 
 # Fewer batches give no reliable rate: batches made in parallel come in bursts.
 _LEAST_BATCHES = 4
+_Positive = Annotated[float, pydantic.Field(gt=0)]  # Of 0, there would be no ratio.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -25,7 +28,7 @@ class Rate:
     """
 
     images: int
-    images_per_s: float
+    images_per_s: _Positive
     cpu_s_an_image: float
 
     @property
@@ -60,7 +63,7 @@ class Stages:
     """
 
     read_cold: Rate | None
-    every_image: Mapping[str, StageRate]
+    every_image: Annotated[Mapping[str, StageRate], pydantic.Field(min_length=1)]
     held: Mapping[str, StageRate]
     step: Rate
 
@@ -105,7 +108,7 @@ class Figures:
     others_share: float
     batch_size: int
     cores: int
-    together_ms: float
+    together_ms: _Positive
     wait_ms: float
     steps_a_call: int
     calls: Mapping[int, float]

@@ -1,13 +1,14 @@
 """What the doctor found, in words, and how it is printed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.console import Console
 
 from image_pipeline.doctor.figures import Figures, Rate, StageRate
 from image_pipeline.doctor.verdict import LEAST_WAIT, STEP, Change, Examination, Verdict
 from image_pipeline.show.terminal import Table, print_line, print_rows, print_table
-from image_pipeline.show.words import format_bytes, format_count
+from image_pipeline.show.words import flatten, format_bytes, format_count, format_fact
 
 # From this share of the processor on, other programs are worth a warning.
 _MUCH = 0.15
@@ -37,6 +38,27 @@ def list_stages(figures: Figures) -> Table:
         for name, rate in [*rates, ("model's step", stages.step)]
     ]
     return Table(("stage, with all before it", "images/s", "CPU s/image", "own ms/image"), rows)
+
+
+def say_when(found: Examination, options: Mapping[str, Any] | None) -> str:
+    """When this was measured, and with which options that a run has not, in a sentence.
+
+    Args:
+      found: the examination.
+      options: the run's, as `dump_stored` has them; None if they are not known.
+    """
+    when = f"Measured {found.measured_at[:16].replace('T', ' ')} UTC, {found.seconds:g} s each"
+    if found.given_step_ms is not None:
+        when += f", with a step of {found.given_step_ms:g} ms that was given"
+    if options is None:
+        return f"{when}; whether the run has the same options is not known."
+    now, then = flatten(options), flatten(found.options)
+    differing = [
+        f"{name} {format_fact(then.get(name))} (the run's: {format_fact(now.get(name))})"
+        for name in dict.fromkeys([*then, *now])
+        if then.get(name) != now.get(name)
+    ]
+    return f"{when}, with {'; '.join(differing) or 'the options of the run'}."
 
 
 def list_memory(figures: Figures) -> Table:

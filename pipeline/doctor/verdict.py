@@ -6,10 +6,11 @@ from typing import Any
 
 from image_pipeline.components import files
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.json_files import read_json
+from image_pipeline.components.json_files import read_versioned
 from image_pipeline.components.json_text import to_json
 from image_pipeline.doctor.figures import Figures
 
+VERSION = 1  # of `doctor.json`
 # Below this, waiting is within the noise of two measurements.
 LEAST_WAIT = 0.10
 # A change that gains less is not worth the trouble.
@@ -54,12 +55,21 @@ class Examination(Figures):
     """All that the doctor found, as `--json` prints it and a run's folder keeps it.
 
     Attributes:
+      measured_at: when, by ISO 8601 in UTC.
+      seconds: duration of each measurement.
+      given_step_ms: the duration of a step that was given; None if the model's was measured.
+      options: `view`, `feeding` and `training`, as JSON.
       line: the verdict in words.
       verdict: what limits training.
       changes: what would help, the greatest gain first.
       profile: a `components.training.profile.Profile` as a dict; None if no step was traced.
     """
 
+    version: int = VERSION
+    measured_at: str
+    seconds: float
+    given_step_ms: float | None
+    options: Mapping[str, Any]
     line: str
     verdict: Verdict
     changes: Sequence[Change]
@@ -75,10 +85,10 @@ def read_examination(path: str) -> Examination | None:
     """The examination that a run's folder keeps; None if there was none.
 
     Raises:
-      UserError: if the file is damaged.
+      UserError: if the file is damaged, or of another version.
     """
     try:
-        return read_json(path, Examination, "run `image-pipeline doctor` again")
+        return read_versioned(path, Examination, VERSION, "run `image-pipeline doctor` again")
     except FileNotFoundError:
         return None
 

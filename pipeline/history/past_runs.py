@@ -8,6 +8,7 @@ from typing import Any, Literal
 from ml_metadata.metadata_store import metadata_store
 from ml_metadata.proto import metadata_store_pb2
 
+from image_pipeline.run_folder import OUTPUTS
 from image_pipeline.tfx_metadata import read_metadata
 
 State = Literal["made", "reused", "failed", "unfinished"]
@@ -18,6 +19,7 @@ _STATES: dict[int, State] = {
     metadata_store_pb2.Execution.FAILED: "failed",
     metadata_store_pb2.Execution.CANCELED: "failed",
 }
+_PUSHED_TO = "pushed_destination"  # as the Pusher notes it
 _INPUT = (metadata_store_pb2.Event.INPUT, metadata_store_pb2.Event.INTERNAL_INPUT)
 _OUTPUT = (metadata_store_pb2.Event.OUTPUT, metadata_store_pb2.Event.INTERNAL_OUTPUT)
 
@@ -63,6 +65,12 @@ class Step:
         """Whether it has outputs."""
         return self.state in ("made", "reused")
 
+    @property
+    def pushed_to(self) -> str | None:
+        """Where it pushed a model to; None if it did not."""
+        noted = (each.noted for own in self.outputs.values() for each in own)
+        return next((each[_PUSHED_TO] for each in noted if _PUSHED_TO in each), None)
+
 
 @dataclasses.dataclass(frozen=True)
 class PastRun:
@@ -71,6 +79,16 @@ class PastRun:
     number: int
     pipeline: str
     steps: tuple[Step, ...]
+
+    def list_paths(self) -> dict[str, str | None]:
+        """The folders of what it gave, called as a run's summary calls them."""
+        steps = {step.component: step for step in self.steps if step.is_done}
+        found: dict[str, str | None] = {
+            name: steps[component].outputs[output][0].uri
+            for name, (component, output) in OUTPUTS.items()
+            if component in steps and steps[component].outputs.get(output)
+        }
+        return found | {"pushed_model": steps["Pusher"].pushed_to if "Pusher" in steps else None}
 
 
 def read_runs(metadata_path: str) -> list[PastRun]:

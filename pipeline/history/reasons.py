@@ -11,6 +11,7 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset.index_file import scan_index
 from image_pipeline.components.dataset.lists import Quarantined, read_list
 from image_pipeline.components.dataset.manifest import has_manifest
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.span_pattern import name_span
 from image_pipeline.history.past_runs import PastRun, Step, read_runs
 from image_pipeline.tfx_metadata import SPAN_RESOLVER
@@ -149,7 +150,10 @@ def _compare_images(step: Step, previous: Step) -> Iterator[str]:
     elif old_span != new_span:
         yield f"span {name_span(str(new_dir), str(new_span))} is new"
     elif old_print != new_print:
-        found = compare_images(_data_set(previous), _data_set(step))
+        try:
+            found = compare_images(_data_set(previous), _data_set(step))
+        except UserError as error:  # Of one that was damaged since.
+            found = str(error)
         yield f"the images changed: {found}" if found else "the images changed"
 
 

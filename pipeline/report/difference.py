@@ -1,15 +1,17 @@
 """What differs between two data sets or runs: counts, classes, options, metrics, versions."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from image_pipeline.components.evaluation.facts import read_evaluation
 from image_pipeline.config import PipelineConfig
 from image_pipeline.named_folder import Source
-from image_pipeline.report.evaluation import find_evaluation
+from image_pipeline.report.absent import Absent
 from image_pipeline.report.training import read_versions
 from image_pipeline.run_config import dump_stored, find_options
 from image_pipeline.show.ingest_summary import summarize_manifest
+from image_pipeline.show.words import flatten
 
 # Groups of facts, each a flat dict of values as JSON has them.
 Facts = dict[str, dict[str, Any]]
@@ -84,7 +86,7 @@ def gather_facts(source: Source, config: PipelineConfig | None) -> Facts:
     counts = flatten(summarize_manifest(source.manifest))
     figures = ("statistics", "training", "blessed")
     metrics = flatten({name: summary[name] for name in figures if name in summary})
-    if (found := find_evaluation(source, {})) is not None:
+    if found := Absent().ask(lambda: read_evaluation(source.find_artifact("evaluation"))):
         metrics |= {f"evaluation.{name}": each.value for name, each in found.metrics.items()}
         metrics |= {f"evaluation.classes.{each.name}": each.figure.value for each in found.classes}
     return {
@@ -96,14 +98,3 @@ def gather_facts(source: Source, config: PipelineConfig | None) -> Facts:
         "metrics": metrics,
         "versions": read_versions(source),
     }
-
-
-def flatten(values: Mapping[str, Any], joint: str = ".", prefix: str = "") -> dict[str, Any]:
-    """A nested dict as one of dotted names; lists are values."""
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, Mapping) and value:
-            flat |= flatten(value, joint, f"{prefix}{name}{joint}")
-        else:
-            flat[f"{prefix}{name}"] = value
-    return flat

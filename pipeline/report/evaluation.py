@@ -1,50 +1,35 @@
 """How good the model is and where it is wrong, by the facts of its evaluation."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from image_pipeline.components.errors import UserError
 from image_pipeline.components.evaluation.facts import (
+    MISLABELLED,
     ClassAnswers,
     Evaluation,
     read_evaluation,
     read_mislabelled,
 )
 from image_pipeline.named_folder import Source
+from image_pipeline.report.absent import Absent
 from image_pipeline.report.data_set import DataSet
 from image_pipeline.report.outliers import list_outliers
 from image_pipeline.show.evaluation import is_weak, rate, say_verdict
 
-NOT_A_RUN = "Only the report of a run has this; this is the report of a data set alone."
-NOT_ENDED = "The run has no summary.json: it did not finish, or not with its last component."
+# That show nothing without an evaluation.
+_SECTIONS = ("verdict", "evaluation", "mislabelled")
 _MOST_WORST = 12
 _MOST_MISLABELLED = 24
 # With more classes nobody can read the matrix; the list of confusions remains.
 _MOST_IN_MATRIX = 25
 
 
-def find_evaluation(source: Source, absent: dict[str, str]) -> Evaluation | None:
-    """The facts of a run's model; None with why in `absent`, for each section that shows them."""
-    folder, reason = source.artifact("evaluation"), NOT_A_RUN if source.run is None else NOT_ENDED
-    if source.summary is not None:
-        reason = "The run has no evaluation; run again from the Evaluator on."
-    try:
-        if folder is not None:
-            return read_evaluation(folder)
-    except UserError as error:
-        reason = str(error)
-    absent |= dict.fromkeys(("verdict", "evaluation", "mislabelled"), reason)
-    return None
-
-
-def describe_evaluation(
-    found: Evaluation | None, source: Source, data: DataSet, absent: dict[str, str]
-) -> dict[str, Any]:
+def describe_evaluation(source: Source, data: DataSet, absent: Absent) -> dict[str, Any]:
     """The facts, and what of them has pictures.
 
     Args:
-      found: as `find_evaluation` has it.
       source: the run.
       data: its data set, in which records are looked up.
       absent: gets why something is missing.
@@ -54,37 +39,43 @@ def describe_evaluation(
       `worst`, records with their `row` of the index; `mislabelled`, the first labels in doubt, the
       same, and `judged_labels`; `outliers`, if they were looked for.
     """
-    folder = source.artifact("evaluation")
-    if found is None or folder is None or source.summary is None:
+    folder = absent.ask(lambda: source.find_artifact("evaluation"), *_SECTIONS)
+    found = folder and absent.ask(lambda: read_evaluation(folder), *_SECTIONS)
+    if not folder or not found:
         nothing = dict.fromkeys(("evaluation", "matrix", "judged_labels"))
         return {**nothing, "said": "", "rating": "", "worst": [], "mislabelled": []}
     if found.answers is None and found.classes:
         absent["worst"] = "Masks and boxes have no list of records: pixels and boxes are measured."
-    worst = [] if found.answers is None else found.answers.worst[:_MOST_WORST]
-    doubts = read_mislabelled(folder)[:_MOST_MISLABELLED] if found.mislabelled else []
-    rows = data.find_ids(each.record_id for each in [*worst, *doubts])
-    judged = found.mislabelled
+
+    def list_known(rows: Sequence[Any]) -> list[dict[str, Any]]:
+        known = data.find_ids(each.record_id for each in rows)
+        return [
+            {"row": known[each.record_id], **each.model_dump()}
+            for each in rows
+            if each.record_id in known
+        ]
+
+    judged, doubts = found.mislabelled, []
+    if judged and judged.suspected:
+        read = absent.ask(lambda: read_mislabelled(folder), "mislabelled") or []
+        doubts = list_known(read[:_MOST_MISLABELLED])
+        if not doubts:
+            absent.setdefault("mislabelled", f"{MISLABELLED} names none of these records.")
+    outliers = None
+    if (told := found.outliers) is not None:
+        outliers = absent.ask(lambda: list_outliers(folder, told, data), "outliers")
+    is_pushed = source.summary is not None and bool(source.summary["paths"].get("pushed_model"))
     return {
         "evaluation": found,
-        "said": say_verdict(found, source.summary["paths"].get("pushed_model") is not None),
+        "said": say_verdict(found, is_pushed),
         "rating": rate(found),
         "matrix": sort_matrix(found),
-        "worst": [
-            {"row": rows[each.record_id], **each.model_dump()}
-            for each in worst
-            if each.record_id in rows
-        ],
+        "worst": [] if found.answers is None else list_known(found.answers.worst[:_MOST_WORST]),
         "mislabelled": [
-            {
-                "row": rows[each.record_id],
-                **each.model_dump(),
-                "pair": f"{each.label}, rather {each.likelier}",
-            }
-            for each in doubts
-            if each.record_id in rows
+            {**each, "pair": f"{each['label']}, rather {each['likelier']}"} for each in doubts
         ],
         "judged_labels": judged and {**judged.model_dump(), "is_weak": is_weak(judged)},
-        **({"outliers": list_outliers(folder, found.outliers, data)} if found.outliers else {}),
+        **({"outliers": outliers} if outliers else {}),
     }
 
 

@@ -7,7 +7,8 @@ from image_pipeline.components.extras import need
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.labels.kinds import find_kind
 from image_pipeline.config import PipelineConfig
-from image_pipeline.named_folder import Source
+from image_pipeline.named_folder import NOT_A_RUN, Source
+from image_pipeline.report.absent import Absent
 from image_pipeline.report.classes import (
     choose_samples,
     describe_books,
@@ -16,12 +17,7 @@ from image_pipeline.report.classes import (
 )
 from image_pipeline.report.data_set import DataSet
 from image_pipeline.report.difference import compare
-from image_pipeline.report.evaluation import (
-    NOT_A_RUN,
-    NOT_ENDED,
-    describe_evaluation,
-    find_evaluation,
-)
+from image_pipeline.report.evaluation import describe_evaluation
 from image_pipeline.report.label_tables import describe_labels
 from image_pipeline.report.notices import list_notices
 from image_pipeline.report.outliers import find_outliers
@@ -56,7 +52,7 @@ def gather_figures(
       A dict for `to_json`: a figure for each section, None for one without data, and `absent`: why,
       by the section's name. Images are named by their `row` of the index.
     """
-    absent: dict[str, str] = {}
+    absent = Absent()
     config = options if isinstance(options, PipelineConfig) else None
     if isinstance(options, UserError):
         absent["options"] = f"The run's options are not known: {options}"
@@ -91,50 +87,35 @@ def gather_figures(
     feeding, seed = FeedingOptions(), 0
     if config is not None:
         feeding, seed = config.feeding, config.training.seed
-    figures["shuffle"] = None
-    try:
-        figures["shuffle"] = describe_shuffle(data, feeding, seed)
-        if figures["shuffle"] is None:
-            absent["shuffle"] = "There are fewer than two records to train on."
-    except UserError as error:
-        absent["shuffle"] = str(error)
+    figures["shuffle"] = absent.ask(lambda: describe_shuffle(data, feeding, seed), "shuffle")
+    if figures["shuffle"] is None:
+        absent.setdefault("shuffle", "There are fewer than two records to train on.")
 
     # The run: what its components wrote, what the doctor found last, the runs before it.
-    history, folder = source.read_history(), source.artifact("anomalies")
-    if source.summary is None:
-        reason = NOT_A_RUN if source.run is None else NOT_ENDED
-        absent |= dict.fromkeys(("anomalies", "training"), reason)
-    elif history is None:
-        absent["training"] = "The run's history.json is missing."
+    graph = absent.ask(source.read_graph, "views")
     figures |= {
-        "anomalies": read_anomalies(folder) if folder else None,
-        "training": history,
-        "statistics": (source.summary or {}).get("statistics"),
-        **describe_evaluation(find_evaluation(source, absent), source, data, absent),
-        "speed": None,
-        "history": None,
+        "anomalies": absent.ask(
+            lambda: read_anomalies(source.find_artifact("anomalies")), "anomalies"
+        ),
+        "training": absent.ask(source.read_history, "training"),
+        "statistics": graph and graph.statistics,
+        **describe_evaluation(source, data, absent),
+        **dict.fromkeys(("speed", "history")),
     }
     if source.run is None:
         absent |= dict.fromkeys(("speed", "history"), NOT_A_RUN)
     else:
         from image_pipeline.doctor.verdict import read_examination
 
-        try:
-            figures["speed"] = read_examination(source.run.examination_path)
-            if figures["speed"] is None:
-                absent["speed"] = (
-                    f"Not measured: image-pipeline doctor {source.folder} measures what limits "
-                    "training, and keeps it for this page."
-                )
-        except UserError as error:
-            absent["speed"] = str(error)
-        try:
-            need("tfx", "The list of a folder's runs")
-            from image_pipeline.show.history import read_past
-
-            figures["history"] = read_past(source.folder)
-        except UserError as error:
-            absent["history"] = str(error)
+        path = source.run.examination_path
+        figures["speed"] = absent.ask(lambda: read_examination(path), "speed")
+        if figures["speed"] is None:
+            absent.setdefault(
+                "speed",
+                f"Not measured: image-pipeline doctor {source.folder} measures what limits "
+                "training, and keeps it for this page.",
+            )
+        figures["history"] = absent.ask(lambda: _list_runs(source.folder), "history")
 
     figures |= {
         "versions": describe_versions(source, config),
@@ -143,4 +124,11 @@ def gather_figures(
     }
     if other is None:
         absent["difference"] = "Nothing to compare with; give --against OTHER to see what changed."
-    return figures | {"notices": list_notices(figures, manifest)}
+    return figures | {"notices": list_notices(figures, manifest, source.trouble)}
+
+
+def _list_runs(folder: str) -> list[dict[str, Any]]:
+    need("tfx", "The list of a folder's runs")
+    from image_pipeline.show.history import read_past
+
+    return read_past(folder)

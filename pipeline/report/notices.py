@@ -37,14 +37,20 @@ def name_labels(kind: str) -> str:
     return "labels" if kind == CLASSES.name else kind
 
 
-def list_notices(figures: dict[str, Any], manifest: Manifest) -> list[Notice]:
+def list_notices(figures: dict[str, Any], manifest: Manifest, trouble: str = "") -> list[Notice]:
     """Reads the figures for what may be wrong, what weighs most first.
 
     Args:
       figures: as `image_pipeline.report.figures.gather_figures` makes them.
       manifest: the data set's.
+      trouble: of the run's folder, see `Source`.
     """
-    found = [*_notice_damage(figures), *_notice_meaning(figures, manifest), *_notice_run(figures)]
+    found = [
+        *[("history", trouble)] * bool(trouble),
+        *_notice_damage(figures),
+        *_notice_meaning(figures, manifest),
+        *_notice_run(figures),
+    ]
     return [Notice(section, text) for section, text in found]
 
 

@@ -18,7 +18,7 @@ from image_pipeline.report.data_set import open_data_set
 from image_pipeline.report.figures import gather_figures
 from image_pipeline.report.notices import name_labels
 from image_pipeline.report.pictures import Pictures, draw_views
-from image_pipeline.run_config import find_options
+from image_pipeline.run_config import dump_stored, find_options
 from image_pipeline.show.html import fill_template, write_output
 
 # The groups of the page, and in each its sections: an id and a heading, in the order of the page.
@@ -89,7 +89,8 @@ def make_report(folder: str, against: str | None = None) -> tuple[dict[str, Any]
     if figures["speed"] is not None:
         from image_pipeline.doctor import show as doctor
 
-        values["doctor"] = doctor
+        known = dump_stored(options) if isinstance(options, PipelineConfig) else None
+        values |= {"doctor": doctor, "measured": doctor.say_when(figures["speed"], known)}
     if figures["history"] is not None:
         from image_pipeline.show.history import say_model, say_step
 

@@ -67,6 +67,11 @@ class Picture:
     size_px: tuple[int, int] | None = None
 
     @property
+    def path_json(self) -> str:
+        """The path itself, which is copied: what is shown has escapes of unsafe characters."""
+        return json.dumps(self.path)
+
+    @property
     def names_json(self) -> str:
         """The names as a list in JSON, each as the page's tables write it."""
         return json.dumps([printable_text(name) for name in self.names if name])

@@ -64,12 +64,14 @@ class Duplicates:
     Attributes:
       groups, files: how many there are.
       conflicts: how many files have another label than the first file of the same bytes.
+      written: how many of them are stored all the same.
       largest, conflicting: the first groups.
     """
 
     groups: int
     files: int
     conflicts: int
+    written: int
     largest: list[Copies]
     conflicting: list[Copies]
 
@@ -153,6 +155,7 @@ def describe_duplicates(data_dir: str, data: DataSet) -> Duplicates:
         groups=len(groups),
         files=sum(map(len, groups.values())),
         conflicts=sum(_is_conflict(line) for lines in groups.values() for line in lines),
+        written=sum(line.written for lines in groups.values() for line in lines),
         largest=[_describe_group(*item, rows) for item in largest],
         conflicting=[_describe_group(*item, rows) for item in conflicting],
     )

@@ -30,6 +30,7 @@ const figures = all("figure");
 const rows = all("tr[data-class]");
 const output = one("output", filter);
 const names = new Map(figures.map((figure) => [figure, JSON.parse(figure.dataset.names)]));
+const pathOf = (figure) => JSON.parse(figure.dataset.path);
 const read = (figure, name) => (name === "class" ? names.get(figure) : [figure.dataset[name]]);
 for (const field of all("select", filter)) {
   const values = new Set(figures.flatMap((figure) => read(figure, field.name)).filter(Boolean));
@@ -39,7 +40,7 @@ for (const field of all("select", filter)) {
 function isShown(figure) {
   return fields.every(({ name, value }) => {
     if (!value) return true;
-    if (name === "path") return figure.dataset.path.toLowerCase().includes(value.toLowerCase());
+    if (name === "path") return pathOf(figure).toLowerCase().includes(value.toLowerCase());
     return read(figure, name).includes(value);
   });
 }
@@ -123,14 +124,13 @@ for (const table of all("table.sortable")) {
   }
 }
 
-// Each table as CSV (RFC 4180): shown numbers without their thousands' commas, and no text that a
-// spreadsheet would take for a formula.
+// Each table as CSV (RFC 4180): numbers without their thousands' commas, and no text that a
+// spreadsheet would take for a formula, as evaluation/facts.py writes it.
+const FORMULA = /^'*[=@]|^'*[+-](?![\d.,]+(e[+-]?\d+)?$)/;
 function writeCell(cell) {
-  const text = cell.textContent.trim().replace(/\s+/g, " ");
-  if (cell.classList.contains("n")) return quote(text.replace(/(\d),(?=\d{3})/g, "$1"));
-  return quote(/^[=+\-@]/.test(text) ? `'${text}` : text);
-}
-function quote(text) {
+  let text = cell.textContent.trim().replace(/\s+/g, " ");
+  if (cell.classList.contains("n")) text = text.replace(/(\d),(?=\d{3})/g, "$1");
+  if (FORMULA.test(text)) text = `'${text}`;
   return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 function writeCsv(table) {
@@ -146,7 +146,9 @@ for (const table of all("table")) {
 }
 
 // Copying: the clipboard, or, where a browser keeps it from pages on disk, a selected text.
+const labels = new Map();
 async function copy(text, button) {
+  let said = "copied";
   try {
     await navigator.clipboard.writeText(text);
   } catch {
@@ -156,19 +158,20 @@ async function copy(text, button) {
       event.preventDefault();
     };
     area.value = text;
+    area.className = "copying";
     (button.closest("dialog") || document.body).append(area);
     area.select();
     area.addEventListener("copy", give);
-    document.execCommand("copy");
+    if (!document.execCommand("copy")) said = "not copied";
     area.remove();
     button.focus({ preventScroll: true });
   }
-  const before = button.textContent;
-  button.textContent = "copied";
-  setTimeout(() => (button.textContent = before), 1000);
+  if (!labels.has(button)) labels.set(button, button.textContent);
+  button.textContent = said;
+  setTimeout(() => (button.textContent = labels.get(button)), 1000);
 }
 for (const button of all("button.copy")) {
-  button.addEventListener("click", () => copy(button.closest("figure").dataset.path, button));
+  button.addEventListener("click", () => copy(pathOf(button.closest("figure")), button));
 }
 
 // The viewer: a picture large, with all that is known of it.
@@ -186,7 +189,7 @@ function show(figure) {
     const term = document.createElement("dt");
     const fact = document.createElement("dd");
     term.textContent = name;
-    fact.textContent = figure.dataset[name];
+    fact.textContent = name === "path" ? own.alt : figure.dataset[name];
     return [term, fact];
   }));
   if (!viewer.open) viewer.showModal();
@@ -203,7 +206,7 @@ one("[name=previous]", viewer).addEventListener("click", () => step(-1));
 one("[name=next]", viewer).addEventListener("click", () => step(1));
 one("[name=close]", viewer).addEventListener("click", () => viewer.close());
 one("[name=copy]", viewer).addEventListener(
-  "click", (event) => copy(current.dataset.path, event.currentTarget));
+  "click", (event) => copy(pathOf(current), event.currentTarget));
 viewer.addEventListener("keydown", (event) => {
   if (event.key === "ArrowLeft") step(-1);
   if (event.key === "ArrowRight") step(1);

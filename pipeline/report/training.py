@@ -13,6 +13,7 @@ from image_pipeline.components.dataset.paths import in_split, parse_split
 from image_pipeline.components.errors import UserError
 from image_pipeline.config import PipelineConfig
 from image_pipeline.named_folder import Source
+from image_pipeline.report.absent import Absent
 from image_pipeline.run_config import dump_stored
 
 
@@ -60,6 +61,8 @@ def read_anomalies(folder: str) -> list[SplitAnomalies]:
             info = found.dataset_anomaly_info
             rows.insert(0, ("the data set", f"{info.short_description}: {info.description}"))
         described.append(SplitAnomalies(parse_split(path), rows))
+    if not described:
+        raise UserError(f"{folder!r} is empty; run again from the ExampleValidator on.")
     return described
 
 
@@ -86,7 +89,7 @@ def describe_versions(source: Source, config: PipelineConfig | None) -> Versions
 def read_versions(source: Source) -> dict[str, str]:
     """What made the data set and the transform graph, by name."""
     versions = {"manifest sha256": hash_manifest(source.data_dir)}
-    if graph := source.read_graph():
+    if graph := Absent().ask(source.read_graph):  # Of a damaged one, nothing is known.
         versions["analysis code"] = graph.code_version
         versions["preprocessing_fn"] = graph.preprocessing_fn
         versions["preprocessing_fn source"] = graph.function_version

@@ -6,7 +6,7 @@ from typing import Any
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.evaluation.facts import FACTS, read_evaluation
+from image_pipeline.components.evaluation.facts import read_evaluation
 from image_pipeline.components.names import printable_text
 from image_pipeline.history.past_runs import PastRun, Step, read_runs
 from image_pipeline.history.reasons import (
@@ -76,24 +76,18 @@ def _describe_model(folder: RunFolder, steps: Mapping[str, Step]) -> dict[str, A
     """What the run's model was found to be worth, and where it went."""
     told: dict[str, Any] = {}
     if (evaluator := steps.get("Evaluator")) and evaluator.is_done:
-        evaluations = evaluator.outputs.get("evaluation", ())
-        told["score"] = _read_score(folder.relocate(evaluations[0].uri)) if evaluations else None
+        told["score"] = None
+        for each in evaluator.outputs.get("evaluation", ()):
+            try:
+                found = read_evaluation(folder.relocate(each.uri))
+                told["score"] = {"measure": found.measure, **dataclasses.asdict(found.score)}
+            except UserError as error:
+                told["no_score"] = str(error)
         blessings = evaluator.outputs.get("blessing", ())
         told["blessed"] = any(each.noted.get("blessed") for each in blessings)
     if (pusher := steps.get("Pusher")) and pusher.is_done:
-        pushed = [each.noted for own in pusher.outputs.values() for each in own]
-        told["pushed_to"] = next(
-            (each["pushed_destination"] for each in pushed if "pushed_destination" in each), None
-        )
+        told["pushed_to"] = pusher.pushed_to
     return told
-
-
-def _read_score(evaluation_dir: str) -> dict[str, Any] | None:
-    """The figure that a model was judged by; None of runs of earlier versions, or if it is gone."""
-    if not files.exists(files.join(evaluation_dir, FACTS)):
-        return None
-    found = read_evaluation(evaluation_dir)
-    return {"measure": found.measure, **dataclasses.asdict(found.score)}
 
 
 def history_lines(described: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -127,10 +121,11 @@ def say_step(step: Mapping[str, Any]) -> str:
 
 def say_model(run: Mapping[str, Any]) -> str:
     """The metric that a run's model was judged by, the verdict, and where it was pushed."""
-    score, told = run["score"], "no score, as its evaluation is gone or of an earlier version"
+    score, told = run["score"], "no score"
     if score is not None and score["value"] is not None:
         interval = None if score["low"] is None else (score["low"], score["high"])
         told = f"{score['measure']} {format_measured(score['value'], interval)}"
     verdict = "blessed" if run["blessed"] else "not blessed"
     pushed = f", pushed to {run['pushed_to']}" if run.get("pushed_to") else ", not pushed"
-    return f"{told}, {verdict}{pushed}"
+    why = f": {run['no_score']}" if "no_score" in run else ""
+    return f"{told}, {verdict}{pushed}{why}"

@@ -12,12 +12,13 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.evaluation.facts import Evaluation, read_evaluation
 from image_pipeline.components.feeding.analysis import read_content
 from image_pipeline.components.json_files import read_json
+from image_pipeline.components.json_text import JSON_VERSION
 from image_pipeline.components.training.history import (
     HISTORY_FILE,
     PROFILE_FILE,
     read_history,
 )
-from image_pipeline.run_folder import MODEL_RUN
+from image_pipeline.run_folder import MODEL_RUN, OUTPUTS
 from image_pipeline.show.evaluation import evaluation_rows, say_next, say_refusal
 from image_pipeline.show.ingest_summary import ingest_rows, summarize_data_set
 from image_pipeline.show.terminal import print_line, print_profile, print_rows
@@ -30,18 +31,6 @@ from image_pipeline.show.words import (
     format_unknown_classes,
 )
 from image_pipeline.tfx_metadata import SPAN_RESOLVER, ComponentRun
-
-# The places shown: each one's component and output.
-_PATHS = {
-    "examples": ("ImageExampleGen", "examples"),
-    "statistics": ("StatisticsGen", "statistics"),
-    "schema": ("SchemaGen", "schema"),
-    "anomalies": ("ExampleValidator", "anomalies"),
-    "transform_graph": ("ImageTransform", "transform_graph"),
-    "model": ("Trainer", "model"),
-    "evaluation": ("Evaluator", "evaluation"),
-    "predictions": ("ImagePredictor", "predictions"),
-}
 
 # What `analysis.json` has of images with masks, boxes, tags or values.
 _OF_OTHERS = ("mask_classes", "mask_pixels", "box_classes", "box_counts", "label")
@@ -79,6 +68,7 @@ def summarize_run(runs: Sequence[ComponentRun], log_path: str) -> dict[str, Any]
         facts = found.model_dump(exclude={"answers"})
         results |= {"evaluation": facts, "blessed": found.blessed}
     return {
+        "version": JSON_VERSION,
         **results,
         "components": [
             {
@@ -93,7 +83,7 @@ def summarize_run(runs: Sequence[ComponentRun], log_path: str) -> dict[str, Any]
         "paths": {
             **{
                 name: outputs[component][output]
-                for name, (component, output) in _PATHS.items()
+                for name, (component, output) in OUTPUTS.items()
                 if component in outputs
             },
             "pushed_model": next((run.pushed_dir for run in runs if run.pushed_dir), None),

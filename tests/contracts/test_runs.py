@@ -7,6 +7,7 @@ import collections
 import dataclasses
 import json
 import pathlib
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -273,6 +274,21 @@ def test_the_pushed_model_answers_the_truth_and_that_a_text_is_no_image(name, do
     RUNS[name].check(truth, {key: values[:-1] for key, values in answers.items()})
     for key, wanted in RUNS[name].nothing.items():
         np.testing.assert_array_equal(answers[key][-1], wanted)
+
+
+def test_a_run_that_has_lost_its_summary_is_shown_by_what_tfx_noted(done, tmp_path):
+    folder = done[0]
+    copy, page = tmp_path / "out", tmp_path / "report.html"
+    shutil.copytree(folder / "out", copy)
+    shown = []
+    for lost in (False, True):
+        if lost:
+            (copy / "summary.json").unlink()
+        shown.append(json.loads(call("report", copy, "--output", page, "--json").splitlines()[-1]))
+    before, after = shown
+    notice = after["notices"].pop(0)
+    assert "summary.json' is missing" in notice["text"]
+    assert after == before and after["evaluation"]["blessed"] is True
 
 
 def test_what_was_measured_and_seen_is_shown(name, done, tmp_path):

@@ -1,6 +1,5 @@
 """Files of a run whose checksums are right, or that have none, though their content is not."""
 
-import re
 import sqlite3
 
 import pytest
@@ -18,7 +17,6 @@ from image_pipeline.components.evaluation.facts import (
 from image_pipeline.components.json_text import to_sealed_json
 from image_pipeline.components.training.history import HISTORY_FILE, read_history
 from image_pipeline.history.past_runs import PastRun, Step
-from image_pipeline.named_folder import find_whole_run
 from image_pipeline.report.training import read_anomalies
 from image_pipeline.run_folder import RunFolder
 from image_pipeline.show.history import describe_runs, history_lines
@@ -87,16 +85,3 @@ def test_a_run_whose_judgement_is_not_noted_is_listed(tmp_path):
     runs = describe_runs(RunFolder(str(tmp_path)), [PastRun(1, "p", (step,))])
     assert runs[0]["score"] is None and runs[0]["blessed"] is False
     assert "not blessed" in "\n".join(history_lines(runs))
-
-
-@pytest.mark.parametrize(
-    ("summary", "says"),
-    [
-        ({"statistics": {"mean": [{}]}}, "statistics.mean.0: Input should be a valid number"),
-        ({"paths": {}}, "must name the run's examples and transform_graph; run the pipeline again"),
-    ],
-)
-def test_a_summary_that_is_sealed_but_of_another_form_is_refused(tmp_path, summary, says):
-    (tmp_path / "summary.json").write_text(to_sealed_json(summary))
-    with pytest.raises(UserError, match=re.escape(says)):
-        find_whole_run(str(tmp_path))

@@ -75,7 +75,7 @@ def test_verify_lists_what_is_damaged_and_exits_with_1(folder):
     assert last == "1 finding"
     result, output = call("verify", folder / "out", "--json")
     assert result.exit_code == 1
-    (finding,) = json.loads(output)
+    (finding,) = json.loads(output)["findings"]
     assert (finding["record"], finding["offset"]) == (0, 0)
 
 

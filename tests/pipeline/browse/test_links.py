@@ -3,6 +3,7 @@
 import io
 import json
 import shutil
+import urllib.parse
 
 import numpy as np
 import pytest
@@ -12,9 +13,10 @@ from werkzeug.test import Client
 from image_pipeline import input_fn
 from image_pipeline.browse.catalogue import Query
 from image_pipeline.browse.server import App
+from image_pipeline.browse.session import Session
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.feeding.analysis import read_graph
-from tests.drawings import write_folder
+from tests.drawings import draw, encode_png, write_folder
 from tests.ingest_runs import ingest
 from tests.pipeline.browse.browsed import VIEW
 from tests.shards import flip_bit
@@ -56,6 +58,27 @@ def test_a_link_opens_a_record_or_a_rejected_file(ask, path):
         assert (status, told["opened"], told["found"]) == (200, number, 27)
         assert number in [each["number"] for each in told["entries"]]
     assert ask(f"record/{number}")[1]["entry"]["path"] == path
+
+
+NAMES = [
+    *("50%.png", "50%25.png", "a#b.png", "a?b=c&d.png", "a b.png", "a+b.png", "\"q\" 'q'.png"),
+    *("übung.png", "<b>.png", "nl\nx.png", "\u202egpj.exe.png", "esc\x1b[2J.png", r"back\x41.png"),
+]
+
+
+def test_a_link_opens_what_is_called_by_signs_of_addresses_and_as_the_page_shows_it(tmp_path):
+    (tmp_path / "images" / "x").mkdir(parents=True)
+    for number, name in enumerate(NAMES):
+        (tmp_path / "images" / "x" / name).write_bytes(encode_png(draw(number)))
+    ingest(tmp_path / "images", tmp_path / "data")
+    session = Session(str(tmp_path / "data"), marks_path=str(tmp_path / "marks.txt"))
+    ask = asking(session)
+    for name in (f"x/{each}" for each in NAMES):
+        opened = session.search({"file": name})["opened"]
+        assert session.catalogue.read([opened], ["source"])[0]["source"] == name
+        shown = session.describe(opened)["entry"]["path"]
+        assert session.search({"file": shown})["opened"] == opened
+        assert ask(f"search?{urllib.parse.urlencode({'file': name})}")[1]["opened"] == opened
 
 
 def test_it_turns_to_the_page_of_its_search(ask, monkeypatch):

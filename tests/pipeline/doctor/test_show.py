@@ -1,12 +1,15 @@
+import dataclasses
 import io
+import json
 
 import pytest
 from rich.console import Console
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.budget import Stage
+from image_pipeline.components.json_text import to_json
 from image_pipeline.doctor.figures import Rate
-from image_pipeline.doctor.show import print_examination, word_verdict
+from image_pipeline.doctor.show import print_examination, say_when, word_verdict
 from image_pipeline.doctor.verdict import (
     Change,
     Examination,
@@ -19,13 +22,18 @@ from tests.pipeline.doctor.test_verdict import make_figures
 
 pytestmark = pytest.mark.unit
 
+OPTIONS = {"view": {"height_px": 8}, "feeding": {"batch_size": 4, "augment": []}}
 CHANGES = [Change("do this", 2.0), Change("do that", 1.25)]
 
 
 def examine(figures, changes=()):
     verdict = judge(figures)
     line = word_verdict(figures, verdict, changes)
-    return Examination(line=line, verdict=verdict, changes=changes, **vars(figures))
+    return Examination(
+        **{"measured_at": "2026-11-28T17:05:00+00:00", "seconds": 3.0, "given_step_ms": None},
+        **{"options": OPTIONS, "line": line, "verdict": verdict, "changes": changes},
+        **vars(figures),
+    )
 
 
 def show(figures, changes=()):
@@ -99,6 +107,31 @@ def test_what_was_found_is_kept_whole(tmp_path):
     assert read_examination(path) is None
     write_examination(path, found)
     assert read_examination(path) == found
-    (tmp_path / "doctor.json").write_text("{}")
-    with pytest.raises(UserError, match="run `image-pipeline doctor` again"):
+    content = json.loads((tmp_path / "doctor.json").read_text())
+    assert content["version"] == 1
+    for changed, said in (
+        ({"version": 2}, "must be of version 1, got 2"),
+        ({"together_ms": 0.0}, r"its together_ms: Input should be greater than 0\); run"),
+        ({"together_ms": float("nan")}, "its together_ms: Input should be a valid number"),
+        ({"stages": content["stages"] | {"every_image": {}}}, "stages.every_image: .* at least 1"),
+    ):
+        (tmp_path / "doctor.json").write_text(to_json(content | changed))
+        with pytest.raises(UserError, match=said):
+            read_examination(path)
+    content["stages"]["every_image"]["decode"]["images_per_s"] = 0.0
+    (tmp_path / "doctor.json").write_text(to_json(content))
+    with pytest.raises(
+        UserError, match=r"decode.images_per_s: .*; run `image-pipeline doctor` aga"
+    ):
         read_examination(path)
+
+
+def test_it_says_when_and_with_which_options_it_was_measured():
+    found = examine(make_figures())
+    when = "Measured 2026-11-28 17:05 UTC, 3 s each"
+    assert say_when(found, OPTIONS) == f"{when}, with the options of the run."
+    own = {"view": {"height_px": 8}, "feeding": {"batch_size": 64, "augment": []}}
+    assert say_when(found, own) == f"{when}, with feeding.batch_size 4 (the run's: 64)."
+    assert say_when(found, None).startswith(f"{when}; whether the run has the same options")
+    given = dataclasses.replace(found, given_step_ms=5.0)
+    assert say_when(given, OPTIONS).startswith(f"{when}, with a step of 5 ms that was given, ")

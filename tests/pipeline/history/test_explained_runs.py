@@ -78,7 +78,9 @@ def test_a_changed_option_is_named_and_the_rest_is_reused(runs):
 
 
 def test_history_lists_them_the_latest_first(runs):
-    told = json.loads(_history(runs[0], "--json"))
+    found = json.loads(_history(runs[0], "--json"))
+    told = found["runs"]
+    assert found["version"] == 1
     assert [run["run"] for run in told] == [5, 4, 3, 2, 1]
     states = [[step["state"] for step in run["steps"]] for run in told]
     assert states == [["reused", "made"], ["made"] * 2, ["made"] * 2, ["reused"] * 2, ["made"] * 2]
@@ -106,12 +108,42 @@ def test_a_folder_without_runs_is_refused(tmp_path):
     assert "must be the local output folder of `image-pipeline run`" in str(done.exception)
 
 
-def test_a_score_is_read_of_the_evaluation(tmp_path):
+def test_a_run_whose_evaluation_is_damaged_is_shown_beside_the_others(tmp_path):
     from image_pipeline.components.evaluation.facts import write_evaluation
-    from image_pipeline.show.history import _read_score
+    from image_pipeline.history.past_runs import Artifact, PastRun, Step
+    from image_pipeline.run_folder import RunFolder
+    from image_pipeline.show.history import describe_runs, history_lines
     from tests.evaluation.found import FOUND
 
-    assert _read_score(str(tmp_path)) is None
-    write_evaluation(str(tmp_path), FOUND)
-    told = {"measure": "accuracy", "value": 0.75, "low": 0.41, "high": 0.93}
-    assert _read_score(str(tmp_path)) == told
+    past = []
+    for number in (1, 2, 3):
+        folder = f"{tmp_path}/artifacts/Evaluator/evaluation/{number}"
+        write_evaluation(folder, FOUND)
+        found = {"evaluation": (Artifact(number, folder, {}),)}
+        step = Step(number, "Evaluator", "made", 0, 0, {}, {}, found, number)
+        past.append(PastRun(number, "p", (step,)))
+    (tmp_path / "artifacts/Evaluator/evaluation/2/facts.json").write_bytes(b"")
+    (tmp_path / "artifacts/Evaluator/evaluation/1/facts.json").unlink()
+    latest, damaged, early = described = describe_runs(RunFolder(str(tmp_path)), past)
+    score = {"measure": "accuracy", "value": 0.75, "low": 0.41, "high": 0.93}
+    assert (latest["score"], damaged["score"], early["score"]) == (score, None, None)
+    models = [line.split()[1:] for line in history_lines(described) if " model " in line]
+    assert [" ".join(words[:2]) for words in models] == ["accuracy 0.750", *["no score,"] * 2]
+    assert "facts.json' is damaged (Expecting value" in damaged["no_score"]
+    assert "which earlier versions did not write" in early["no_score"]
+    assert "run again from the Evaluator on." in " ".join(models[1])
+
+
+def test_a_damaged_data_set_is_said_of_the_step_that_was_compared_with_it(runs):
+    first = min(
+        (runs[0] / "artifacts/ImageExampleGen/examples").iterdir(), key=lambda p: int(p.name)
+    )
+    index = first / "index.parquet"
+    whole = index.read_bytes()
+    try:
+        index.write_bytes(b"")
+        lines = [line for line in _history(runs[0]).splitlines() if "the images changed" in line]
+    finally:
+        index.write_bytes(whole)
+    assert lines[0] == "  ImageExampleGen   made anew: the images changed: 1 repaired, 1 gone"
+    assert "index.parquet' was changed since ingest wrote it" in lines[1] and len(lines) == 2

@@ -108,7 +108,8 @@ def test_a_page_has_everything_in_it(data_dir, tmp_path):
     titles = re.findall(r'data-note="([^"]+)"', page)
     assert titles[:5] == ["stored, 10×8", "eval, 8×8", *(f"train, epoch {n}" for n in range(3))]
     assert all(
-        re.fullmatch(r"(cat|dog)/\d+.png", each) for each in re.findall('data-path="([^"]+)"', page)
+        re.fullmatch(r"(cat|dog)/\d+.png", each)
+        for each in re.findall('data-path="&#34;([^"]+)&#34;"', page)
     )
 
 

@@ -34,7 +34,7 @@ def test_a_run_that_ended_before_its_transform_graph_is_reported_by_its_data(run
     assert source.data_dir == f"{tmp_path}/{examples}/1"
     assert source.run and (source.graph_dir, source.summary) == (None, None)
     write_report(str(tmp_path), None, str(tmp_path / "report.html"))
-    assert "it did not finish" in (tmp_path / "report.html").read_text()
+    assert "is missing: the run did not finish" in (tmp_path / "report.html").read_text()
 
 
 def test_the_options_are_the_runs_own(run):

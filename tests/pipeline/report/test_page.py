@@ -103,7 +103,7 @@ def test_every_picture_can_be_enlarged_filtered_and_its_path_copied(texts, data)
         *("", "Not an image", "Files that end too early")
     }
     names = [attrs["aria-label"] for tag, attrs in page.tags if attrs.get("class") == "copy"]
-    assert names == [f"Copy the path {each['data-path']}" for each in figures]
+    assert names == [f"Copy the path {json.loads(each['data-path'])}" for each in figures]
     pictures = [tag for tag, attrs in page.tags if tag == "img" and "loading" in attrs]
     assert len(pictures) == [attrs.get("class") for _, attrs in page.tags].count("open") > 40
     words = texts["run"]
@@ -130,7 +130,7 @@ def test_people_without_a_mouse_or_without_eyes_are_served(text):
 
 
 def test_names_from_files_are_escaped(texts):
-    assert 'data-path="cat/&lt;b&gt;.png"' in texts["data set"]
+    assert 'data-path="&#34;cat/&lt;b&gt;.png&#34;"' in texts["data set"]
     assert "<b>.png" not in texts["data set"]
 
 
