@@ -159,7 +159,8 @@ def test_quarantine_list_of_a_run_shows_what_its_last_ingest_could_not_use(folde
     line = {"path": "cat/x.png", "reason": "empty", "message": "", "bytes": 0, "sha256": None}
     refused.write_text(json.dumps(line) + "\n")
     found = json.loads(call("quarantine", "list", tmp_path / "run", "--json")[1])
-    assert found == {"reasons": {"empty": 1}, "files": [line], "refused": True}
+    told = {"version": 1, "reasons": {"empty": 1}, "files": [line], "refused": True}
+    assert found == told
     shutil.copytree(folder / "out", examples / "12")
     os.utime(examples / "12" / "manifest.json")
     found = json.loads(call("quarantine", "list", tmp_path / "run", "--json")[1])
