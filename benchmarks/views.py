@@ -22,7 +22,7 @@ from PIL import Image
 
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.fast import take_eval_view
-from image_pipeline.components.views.options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions, resized_size
 
 VIEW = ViewOptions(crop_fraction=0.875)
 SIDE = VIEW.height_px
@@ -32,7 +32,7 @@ Resize = Callable[[np.ndarray], np.ndarray]
 
 def place(image: np.ndarray) -> tuple[tuple[int, int], int, int]:
     """The size to which a photo is resized, and top and left of the view in it."""
-    size = views.resized_size(image.shape[:2], VIEW)
+    size = resized_size(image.shape[:2], VIEW)
     return size, (size[0] - SIDE) // 2, (size[1] - SIDE) // 2
 
 

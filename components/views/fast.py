@@ -1,21 +1,16 @@
 """The views of one stored image, by OpenCV and SciPy: the same bits as serving's graph has."""
 
-import functools
 from collections.abc import Sequence
 
 import cv2
 import numpy as np
-import tensorflow as tf
 
 from image_pipeline.components.dataset.stored import StoredImage
 from image_pipeline.components.images.encode import nearest_indices
-from image_pipeline.components.views import graph as views
+from image_pipeline.components.views import by_tensorflow
 from image_pipeline.components.views.fast_decode import decode_window
 from image_pipeline.components.views.fast_resample import resample_window
-from image_pipeline.components.views.options import ViewOptions
-
-# Where serving's bits come from, whatever devices the machine has.
-_CPU = functools.partial(tf.device, "/CPU:0")
+from image_pipeline.components.views.options import ViewOptions, resized_size
 
 
 def view_image(
@@ -46,7 +41,7 @@ def find_needed(
     """Which part of an image of this size its view is made of: a window; None for all of it."""
     if window is not None:
         return window.tolist()
-    if views.resized_size(size, view) != size:
+    if resized_size(size, view) != size:
         return None
     return (*_corner(size, view), view.height_px, view.width_px)
 
@@ -107,7 +102,7 @@ def view_mask(
 
 def take_eval_mask_view(mask: np.ndarray, view: ViewOptions, out: np.ndarray) -> None:
     """Makes the view of a mask that `take_eval_view` makes of its image; as `eval_mask_view`."""
-    size = views.resized_size(mask.shape[:2], view)
+    size = resized_size(mask.shape[:2], view)
     target = (view.height_px, view.width_px)
     rows, columns = (
         nearest_indices(length, new)[(new - count) // 2 :][:count]
@@ -128,15 +123,14 @@ def take_eval_view(pixels: np.ndarray, view: ViewOptions, out: np.ndarray) -> No
       out: `view.dtype` [view.height_px, view.width_px, view.channels], which gets the result.
     """
     size = pixels.shape[:2]
-    resized = views.resized_size(size, view)
+    resized = resized_size(size, view)
     top, left = _corner(resized, view)
     if resized == size:
         out[...] = pixels[top : top + view.height_px, left : left + view.width_px]
     elif pixels.dtype == out.dtype == np.uint8:
         resample_window(pixels, resized, (top, left), out)
     else:
-        with _CPU():
-            out[...] = views.trace_eval_view(view)(tf.constant(pixels, view.dtype)).numpy()
+        out[...] = by_tensorflow.take_eval_view(pixels, view)
 
 
 def _corner(resized: tuple[int, int], view: ViewOptions) -> tuple[int, int]:

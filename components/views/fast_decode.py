@@ -10,17 +10,13 @@ from collections.abc import Sequence
 import cv2
 import numpy as np
 import simplejpeg
-import tensorflow as tf
 
 from image_pipeline.components.dataset.stored import StoredImage
 from image_pipeline.components.images.jpeg import MANY_SCANS, has_many_scans
-from image_pipeline.components.messages import find_line
 from image_pipeline.components.threads import usable_cores
-from image_pipeline.components.views import graph as views
+from image_pipeline.components.views import by_tensorflow
 from image_pipeline.components.views.jpeg_tiles import cut_part
 
-# Where serving's bits come from, whatever devices the machine has.
-_CPU = functools.partial(tf.device, "/CPU:0")
 # To cut tiles out of a JPEG spares more processor time than it takes, but holds Python's lock. With
 # more cores than this they would wait for it.
 _MOST_CORES = 8
@@ -49,10 +45,10 @@ def decode_image(image: StoredImage, channels: int) -> np.ndarray:
         if encoded[:2] == b"\xff\xd8":
             return _decode_jpeg(encoded, channels)
     except ValueError:
-        return _decode_by_tensorflow(encoded, channels)  # It tolerates some of that, as in serving.
+        return by_tensorflow.decode_image(encoded, channels)  # It tolerates some of that, as in serving.
     if encoded[:4] == b"\x89PNG" and channels == image.channels:
         return _decode_png(encoded, channels)
-    return _decode_by_tensorflow(encoded, channels)
+    return by_tensorflow.decode_image(encoded, channels)
 
 
 def decode_whole(image: StoredImage, channels: int) -> np.ndarray:
@@ -134,8 +130,7 @@ def _decode_raw(image: StoredImage, channels: int) -> np.ndarray:
         raise ValueError(f"it has {image.channels} channels, not {channels}")
     if image.dtype != "uint8":
         pixels = pixels.astype(np.float32)
-    with _CPU():
-        return views.convert_channels(tf.constant(pixels), channels).numpy()
+    return np.repeat(pixels, 3, axis=-1) if channels == 3 else by_tensorflow.make_gray(pixels)
 
 
 def _decode_png(encoded: bytes | memoryview, channels: int) -> np.ndarray:
@@ -144,14 +139,6 @@ def _decode_png(encoded: bytes | memoryview, channels: int) -> np.ndarray:
     if pixels is None:
         raise ValueError("its image cannot be decoded")
     return pixels.reshape(*pixels.shape[:2], channels)
-
-
-def _decode_by_tensorflow(encoded: bytes | memoryview, channels: int) -> np.ndarray:
-    try:
-        with _CPU():
-            return views.decode_image(tf.constant(bytes(encoded)), channels).numpy()
-    except tf.errors.InvalidArgumentError as error:
-        raise ValueError(f"its image cannot be decoded ({find_line(str(error))})") from error
 
 
 def decode_mask(encoded: bytes | memoryview, size: tuple[int, int]) -> np.ndarray:

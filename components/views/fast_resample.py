@@ -9,8 +9,8 @@ import cv2
 import numpy as np
 import scipy.sparse
 
-from image_pipeline.components.views.resample import BETWEEN, WEIGHT_ONE
-
+WEIGHT_ONE = 2**13
+BETWEEN = 8
 # Pixels become floats in strips that fit into a core's cache.
 _STRIP_BYTES = 2**21
 # Matrices that are kept: photos are of few sizes. One of 224 pixels takes some 10 kB.

@@ -184,7 +184,7 @@ def _place_view(
     size: tf.Tensor, target: tf.Tensor, view: ViewOptions
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """The sizes, int32 [..., 2], to which images are resized, and where in them views begin."""
-    # The same arithmetic as in `resized_size`, in the graph.
+    # The same arithmetic as in `options.resized_size`, in the graph.
     scale = tf.reduce_max(
         tf.cast(target, tf.float64) / view.crop_fraction / tf.cast(size, tf.float64),
         axis=-1,
@@ -207,18 +207,6 @@ def place_views(sizes: tf.Tensor, view: ViewOptions) -> tuple[tf.Tensor, tf.Tens
     target = tf.constant([view.height_px, view.width_px])
     resized, offsets = (tf.cast(each, tf.float64) for each in _place_view(sizes, target, view))
     return offsets / resized, tf.cast(target, tf.float64) / resized
-
-
-def resized_size(size: tuple[int, int], view: ViewOptions) -> tuple[int, int]:
-    """The height and width, in pixels, to which `eval_view` resizes an image of this size."""
-    target = (view.height_px, view.width_px)
-    scale = max(
-        wanted / view.crop_fraction / side for wanted, side in zip(target, size, strict=True)
-    )
-    height, width = (
-        max(round(side * scale), wanted) for wanted, side in zip(target, size, strict=True)
-    )
-    return height, width
 
 
 def resize(image: tf.Tensor, size: tf.Tensor) -> tf.Tensor:

@@ -30,3 +30,15 @@ class ViewOptions(Options):
     def pixel_bytes(self) -> int:
         """Size of one value, in bytes."""
         return 1 if self.dtype == "uint8" else 4
+
+
+def resized_size(size: tuple[int, int], view: ViewOptions) -> tuple[int, int]:
+    """The height and width, in pixels, to which `eval_view` resizes an image of this size."""
+    target = (view.height_px, view.width_px)
+    scale = max(
+        wanted / view.crop_fraction / side for wanted, side in zip(target, size, strict=True)
+    )
+    height, width = (
+        max(round(side * scale), wanted) for wanted, side in zip(target, size, strict=True)
+    )
+    return height, width

@@ -9,8 +9,8 @@ gives the same bits, in whatever order it adds.
 
 import tensorflow as tf
 
-WEIGHT_ONE = 2**13
-BETWEEN = 8
+from image_pipeline.components.views.fast_resample import BETWEEN, WEIGHT_ONE
+
 # Lines of the result that one matrix product makes: few, since most of a larger matrix is zero.
 _BLOCK = 8
 # Columns are averaged in strips, of which the floats take so much: a camera's photo has many.

@@ -14,7 +14,7 @@ from image_pipeline.components.labels.masks import encode_mask
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.fast import take_eval_view, view_mask
 from image_pipeline.components.views.fast_decode import decode_mask
-from image_pipeline.components.views.options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions, resized_size
 
 pytestmark = pytest.mark.unit
 
@@ -52,7 +52,7 @@ def test_the_deterministic_view_is_the_same_in_every_way(h, w, height, width, fr
     fast = np.empty((height, width, 1), np.uint8)
     view_mask(mask, None, view, fast)
     np.testing.assert_array_equal(views.eval_mask_view(tf.constant(mask), view), fast)
-    new_height, new_width = views.resized_size((h, w), view)
+    new_height, new_width = resized_size((h, w), view)
     top, left = (new_height - height) // 2, (new_width - width) // 2
     for y in range(height):
         for x in range(width):
