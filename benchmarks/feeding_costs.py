@@ -18,10 +18,9 @@ from image_pipeline.components.augment.batch import Batch
 from image_pipeline.components.dataset.index import read_index
 from image_pipeline.components.feeding.finishing import make_augment
 from image_pipeline.components.feeding.graph import TransformGraph
-from image_pipeline.components.feeding.indexed import IndexedRecords
-from image_pipeline.components.feeding.keys import make_keys
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
+from image_pipeline.components.feeding.reader import KEY, MIRRORED, BatchReader
 from image_pipeline.components.feeding.shard_files import match_files
 from image_pipeline.components.views.options import ViewOptions
 
@@ -38,22 +37,19 @@ def main() -> None:
     view = ViewOptions(height_px=arguments.size, width_px=arguments.size)
     feeding = FeedingOptions(batch_size=arguments.batch_size, augment=arguments.steps)
     index = read_index(match_files([f"{arguments.data}/Split-train/*"]))
-    records = IndexedRecords(index, view, feeding, Passes(mode="train"))
-    size = min(arguments.batch_size, len(records.index))
-    drawn = [tf.constant(values) for values in records.draw_columns(0, 0)]
-    epoch = tf.constant(0, tf.int64)
+    reader = BatchReader(index, view, feeding, Passes(mode="train"))
+    size = min(arguments.batch_size, len(index))
+    drawn = reader.draw(0, 0)
     images = np.random.default_rng(0).integers(
         0, 256, (size, view.height_px, view.width_px, view.channels), np.uint8
     )
-    seed, keys = tf.constant(0, tf.int64), tf.function(make_keys, jit_compile=True)
     pixels = TransformGraph(arguments.graph).compile_pixels()
     augment = tf.function(make_augment(feeding, view))
-    batch_keys = keys(seed, epoch, drawn[3], drawn[2], drawn[1])
-    mirrored = tf.zeros([size], tf.bool)
+    keys, mirrored = tf.constant(drawn[KEY]), tf.constant(drawn[MIRRORED])
     parts: dict[str, Callable[[], Any]] = {
-        "exact order": lambda: records.draw_columns(0, 0),
-        "keys": lambda: keys(seed, epoch, drawn[3], drawn[2], drawn[1]),
-        f"steps {' '.join(arguments.steps)}": lambda: augment(Batch(images), batch_keys, mirrored),
+        "exact order": lambda: reader.draw_records(0, 0),
+        "order and keys": lambda: reader.draw(0, 0),
+        f"steps {' '.join(arguments.steps)}": lambda: augment(Batch(images), keys, mirrored),
         "transform graph": lambda: pixels(images),
     }
     images = tf.constant(images)

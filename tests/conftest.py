@@ -28,7 +28,7 @@ LONGEST = (
     "tests/golden",
     "tests/test_docs.py",
     "tests/kubeflow_compile",
-    "tests/feeding/test_indexed.py",
+    "tests/feeding/test_reader.py",
     "tests/notebooks",
     "tests/object_store/test_faults.py",
     "tests/pipeline/test_interrupts.py",

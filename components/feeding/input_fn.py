@@ -19,20 +19,30 @@ from image_pipeline.components.feeding.found_columns import (
 )
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.graph_fits import check_fits
-from image_pipeline.components.feeding.keys import KEY, MIRRORED, KeyMaker
+from image_pipeline.components.feeding.keys import KeyMaker
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.parse import Tensors, name_length
+from image_pipeline.components.feeding.parse import Tensors, name_length, parse_batch
 from image_pipeline.components.feeding.passes import Again, Mode, Passes
 from image_pipeline.components.feeding.pixel_types import check_pixels
+from image_pipeline.components.feeding.python_calls import call_python
+from image_pipeline.components.feeding.reader import (
+    CLASS,
+    KEY,
+    MIRRORED,
+    ROW,
+    SERIALIZED,
+    WINDOW,
+    BatchReader,
+)
 from image_pipeline.components.feeding.records import open_records
 from image_pipeline.components.feeding.served_images import ServedImages
+from image_pipeline.components.feeding.streaming import StreamedRecords
 from image_pipeline.components.labels.kind import LabelKind
 from image_pipeline.components.labels.kinds import BOXES, CLASSES, find_kind
 from image_pipeline.components.order import batches
 from image_pipeline.components.views.options import ViewOptions
 
 _LOG = logging.getLogger(__name__)
-_WINDOW = "window"  # of a batch: int32 [batch, 4], the crops
 _PLAIN_VIEWS = (
     "feeding.augment names no random steps: training sees the views of evaluation, shuffled. "
     'augment=["random_resized_crop", "flip_horizontal"] would crop and mirror them at random.'
@@ -180,6 +190,19 @@ def steps_per_epoch(files: Sequence[str], feeding: FeedingOptions, mode: Mode) -
     return batches.steps_per_epoch(count, feeding.batch_size, remainder)
 
 
+def list_batches(passes: Passes, steps: int) -> tf.data.Dataset:
+    """The pairs of epoch and step, int64 scalars, of batches of which an epoch has so many."""
+
+    def list_steps(epoch: tf.Tensor) -> tf.data.Dataset:
+        numbers = tf.data.Dataset.range(passes.first_step_of(epoch), steps)
+        return tf.data.Dataset.zip(tf.data.Dataset.from_tensors(epoch).repeat(), numbers)
+
+    if passes.epochs == 1 and not passes.goes_on:
+        # TensorFlow would optimise the function of `flat_map` whenever an iteration begins.
+        return list_steps(tf.constant(passes.first_epoch, tf.int64))
+    return passes.count_epochs().flat_map(list_steps)
+
+
 class ImageBatches:
     """The stages up to the images: which records, and their pixels in the model's size.
 
@@ -207,7 +230,6 @@ class ImageBatches:
         self._kind = find_kind(columns)
         self._most_boxes = find_most_boxes(files) if self._kind is BOXES else None
         self._batch_size = passes.share_of_batch(feeding)
-        self._keys = KeyMaker(passes.seed, feeding) if passes.training else None
         self._records = open_records(files, view, feeding, passes, columns)
         self._records.check_step(passes.first_step)
         held = self._records.plan_memory(passes.mode)
@@ -230,19 +252,18 @@ class ImageBatches:
           class ids; the columns of boxes as `boxes.place_boxes` gives them.
         """
         passes, feeding = self._passes, self._feeding
-        if self._keys is not None and feeding.data_service is not None:
-            served = ServedImages(
-                self._records,
-                self._keys,
-                self._view,
-                feeding,
-                passes,
-                self._columns,
-                self._most_boxes,
-            )
+        if passes.training and feeding.data_service is not None:
+            keys = KeyMaker(passes.seed, feeding)
+            shared = (self._view, feeding, passes, self._columns, self._most_boxes)
+            served = ServedImages(self._records, keys, *shared)
             images = served.read(feeding.data_service).map(self._select)
+        elif isinstance(self._records, BatchReader):
+            # One batch is made, by all cores, while the one before it is passed on.
+            images = list_batches(passes, self._records.steps).map(
+                self._read_batch, num_parallel_calls=2, deterministic=True
+            )
         else:
-            images = self._make_images(self._list_batches())
+            images = self._make_streamed(passes.count_epochs().flat_map(self._records.list_batches))
         may_be_empty = not passes.training and feeding.bad_records == "skip"
         if may_be_empty:
             images = images.filter(lambda batch: tf.size(batch[contract.LABEL_INPUT]) > 0)
@@ -251,49 +272,56 @@ class ImageBatches:
             return images
         return images.apply(tf.data.experimental.assert_cardinality(number))
 
-    def _list_batches(self) -> tf.data.Dataset:
-        """Pairs of the epoch and what `Records.list_batches` gives."""
+    def _read_batch(self, epoch: tf.Tensor, step: tf.Tensor) -> Tensors:
+        """What `BatchReader.read` gives, as tensors, with the labels and columns of its records."""
+        reader, training = self._records, self._passes.training
+        assert isinstance(reader, BatchReader)
+        further = [c for c in self._columns if c != record.MASK_COLUMN]
+        dtypes = {"image": tf.as_dtype(self._view.dtype)}
+        dtypes |= dict.fromkeys((ROW, CLASS, "height", "width"), tf.int64)
+        dtypes |= {KEY: tf.uint64, MIRRORED: tf.bool} if training else {}
+        dtypes |= {WINDOW: tf.int32} if training and self._feeding.crop is not None else {}
+        dtypes |= {record.MASK: tf.uint8} if record.MASK_COLUMN in self._columns else {}
+        dtypes |= {SERIALIZED: tf.string} if further else {}
 
-        def list_batches(epoch: tf.Tensor) -> tf.data.Dataset:
-            batches = self._records.list_batches(epoch, self._passes.first_step_of(epoch))
-            return tf.data.Dataset.zip(tf.data.Dataset.from_tensors(epoch).repeat(), batches)
+        def read(epoch: np.int64, step: np.int64) -> list[np.ndarray]:
+            made = reader.read(int(epoch), int(step))
+            return [made[name] for name in dtypes]
 
-        passes = self._passes
-        if passes.epochs == 1 and not passes.goes_on and self._records.index is not None:
-            # TensorFlow would optimise the function of `flat_map` whenever an iteration begins.
-            # (Streamed records need it: their order depends on the seed of its graph.)
-            return list_batches(tf.constant(passes.first_epoch, tf.int64))
-        return passes.count_epochs().flat_map(list_batches)
+        values = call_python(read, [epoch, step], list(dtypes.values()))
+        batch = dict(zip(dtypes, values, strict=True))
+        for name in {*batch} - {"image", record.MASK, WINDOW}:
+            batch[name].set_shape([None])
+        batch[contract.LABEL_INPUT] = tf.gather(tf.constant(reader.index.classes), batch[CLASS])
+        if further:
+            batch |= parse_batch(batch[SERIALIZED], further)
+        return self._place_and_select(batch)
 
     @tf.autograph.experimental.do_not_convert
     def view_chosen(self, serialized: np.ndarray) -> tf.data.Dataset:
         """The same streamed records (object [n]) in each epoch: the batches that `read` gives."""
         chosen = tf.constant(serialized)
-        return self._make_images(self._passes.count_epochs().map(lambda epoch: (epoch, chosen)))
+        return self._make_streamed(self._passes.count_epochs().map(lambda epoch: (epoch, chosen)))
 
-    def _make_images(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """Reads, decodes, crops and resizes pairs of `_list_batches`."""
-        # One batch is made, by all cores, while the one before it is passed on.
-        return batches.map(self._make_batch, num_parallel_calls=2, deterministic=True)
+    def _make_streamed(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        """Decodes, crops and resizes pairs of an epoch and serialized records (string [batch])."""
+        records, passes = self._records, self._passes
+        assert isinstance(records, StreamedRecords)
+        keys = KeyMaker(passes.seed, self._feeding) if passes.training else None
 
-    def _make_batch(self, epoch: tf.Tensor, batch: tf.Tensor) -> Tensors:
-        drawn = self._records.draw_batch(epoch, batch)
-        # What takes a skipped record's place may come from another worker's part.
-        shares_images = self._feeding.bad_records == "skip"
-        drawn = drawn if shares_images else self._take_share(drawn)
-        drawn, windows = (drawn, None) if self._keys is None else self._keys.add(drawn, epoch)
-        if windows is not None:
-            drawn = drawn | {_WINDOW: windows}
-        is_first = tf.equal(epoch, self._passes.first_epoch)
-        made = self._records.make_images(drawn, windows, is_first)
-        # Skipped records are no more in the batch, nor are their windows.
-        made |= self._kind.place(made, made.get(_WINDOW), self._view, self._most_boxes)
-        return self._select(self._take_share(made) if shares_images else made)
+        def make_batch(epoch: tf.Tensor, serialized: tf.Tensor) -> Tensors:
+            drawn = records.draw_batch(epoch, serialized)
+            start, stop = passes.cut_share(tf.size(drawn["copy"]), self._feeding)
+            drawn = {name: values[start:stop] for name, values in drawn.items()}
+            drawn, windows = (drawn, None) if keys is None else keys.add(drawn, epoch)
+            made = records.make_images(drawn, windows)
+            return self._place_and_select(made if windows is None else made | {WINDOW: windows})
 
-    def _take_share(self, batch: Tensors) -> Tensors:
-        """This worker's part of a batch."""
-        start, stop = self._passes.cut_share(tf.size(batch["copy"]), self._feeding)
-        return {name: values[start:stop] for name, values in batch.items()}
+        return batches.map(make_batch, num_parallel_calls=2, deterministic=True)
+
+    def _place_and_select(self, batch: Tensors) -> Tensors:
+        placed = self._kind.place(batch, batch.get(WINDOW), self._view, self._most_boxes)
+        return self._select({**batch, **placed})
 
     def _select(self, batch: Tensors) -> Tensors:
         """The parts of a batch that `read` returns, with the known shapes."""

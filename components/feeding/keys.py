@@ -1,4 +1,4 @@
-"""Keys of the random steps, each record's own in each epoch; and the crops that they draw."""
+"""Keys and crops of streamed records, in TensorFlow: what `reader` draws in NumPy."""
 
 from collections.abc import Callable
 
@@ -8,9 +8,7 @@ from image_pipeline.components.augment import draws, geometry
 from image_pipeline.components.feeding.compiled import compile_or_keep, once
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.parse import Tensors
-
-# Keys of a batch, besides the transform graph's inputs.
-KEY, MIRRORED = "key", "mirrored"
+from image_pipeline.components.feeding.reader import KEY, MIRRORED
 
 
 def make_keys(

@@ -106,8 +106,9 @@ def as_drawn(features: Tensors) -> Tensors:
       features: each [batch], those of `columns_to_parse`.
 
     Returns:
-      All of them, and what `IndexedRecords.draw_batch` gives but for "row": a record that
-      is parsed is drawn for the first time, and shows its first view.
+      All of them, and "record_id", "view", "copy", "height" and "width", int64 [batch], and
+      "label", string [batch]. A record that is parsed is drawn for the first time, and shows its
+      first view.
     """
     first = tf.zeros_like(features[record.HEIGHT])
     return {

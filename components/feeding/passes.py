@@ -1,16 +1,22 @@
-"""Passes over the records: which epochs an iteration of a data set has, and from which batch on."""
+"""Passes over the records: which epochs an iteration of a data set has, and from which batch on.
+
+TensorFlow is imported by what gives data sets only: `reader` knows passes, too.
+"""
 
 import dataclasses
 import functools
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.iterations import ENDLESS, Iterations
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.order.batches import worker_bounds
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from image_pipeline.components.feeding.iterations import Iterations
 
 Mode = Literal["train", "eval"]
 Again = Literal["next", "same"]
@@ -68,16 +74,21 @@ class Passes:
             )
         return size
 
-    def cut_share(self, count: tf.Tensor, feeding: FeedingOptions) -> tuple[tf.Tensor, tf.Tensor]:
-        """Where this worker's part of a batch of `count` records (int32 scalar) starts and ends."""
+    def cut_share(self, count: Any, feeding: FeedingOptions) -> tuple[Any, Any]:
+        """Where this worker's part of a batch of `count` records starts and ends.
+
+        Whole numbers, or scalar tensors of them.
+        """
         if not (feeding.mixes_labels and self.training):
             return worker_bounds(count, self.worker, self.workers)
         # Images that are mixed with each other stay together.
         start, stop = worker_bounds((count + 1) // 2, self.worker, self.workers)
-        return 2 * start, tf.minimum(2 * stop, count)
+        return 2 * start, (2 * stop + count - abs(2 * stop - count)) // 2  # min(2 * stop, count)
 
-    def first_step_of(self, epoch: tf.Tensor) -> tf.Tensor:
+    def first_step_of(self, epoch: "tf.Tensor") -> "tf.Tensor":
         """The number of the first batch of an epoch (int64 scalar): int64 scalar."""
+        import tensorflow as tf
+
         is_first = tf.equal(epoch, self.first_epoch)
         return tf.where(is_first, tf.constant(self.first_step, tf.int64), 0)
 
@@ -86,8 +97,10 @@ class Passes:
         """Whether each iteration has other epochs than those before it."""
         return self.training and self.again == "next"
 
-    def count_epochs(self) -> tf.data.Dataset:
+    def count_epochs(self) -> "tf.data.Dataset":
         """The numbers of the epochs: int64 scalars; in each iteration others, if it goes on."""
+        from image_pipeline.components.feeding.iterations import ENDLESS
+
         if not self.goes_on:
             return self._count_from(self.first_epoch)
         stride = ENDLESS if self.epochs is None else self.epochs
@@ -96,8 +109,10 @@ class Passes:
         )
 
     @functools.cached_property
-    def iterations(self) -> Iterations:
+    def iterations(self) -> "Iterations":
         """Numbers the iterations, where each has other epochs."""
+        from image_pipeline.components.feeding.iterations import Iterations
+
         more = None
         if self.first_step and self.epochs is not None:
             # Keras assumes the first iteration's length for all, and would cut them short.
@@ -114,12 +129,16 @@ class Passes:
         Args:
           steps: batches an epoch; None where only reading tells.
         """
+        import tensorflow as tf
+
         if self.epochs is None:
             return tf.data.INFINITE_CARDINALITY
         if steps is None:
             return tf.data.UNKNOWN_CARDINALITY
         return self.epochs * steps - self.first_step
 
-    def _count_from(self, first: int | tf.Tensor) -> tf.data.Dataset:
+    def _count_from(self, first: "int | tf.Tensor") -> "tf.data.Dataset":
+        import tensorflow as tf
+
         counter = tf.data.Dataset.counter(first)
         return counter if self.epochs is None else counter.take(self.epochs)

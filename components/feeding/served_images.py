@@ -12,10 +12,10 @@ import tensorflow as tf
 from image_pipeline.components import contract
 from image_pipeline.components.dataset import record
 from image_pipeline.components.feeding import parse, service
-from image_pipeline.components.feeding.keys import KEY, MIRRORED, KeyMaker
+from image_pipeline.components.feeding.keys import KeyMaker
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
-from image_pipeline.components.feeding.records import Records
+from image_pipeline.components.feeding.reader import KEY, MIRRORED, BatchReader
 from image_pipeline.components.feeding.streaming import StreamedRecords
 from image_pipeline.components.labels.kinds import MASKS, find_kind
 from image_pipeline.components.views import graph as views
@@ -30,7 +30,7 @@ class ServedImages:
 
     def __init__(
         self,
-        records: Records,
+        records: BatchReader | StreamedRecords,
         keys: KeyMaker,
         view: ViewOptions,
         feeding: FeedingOptions,

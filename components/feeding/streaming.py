@@ -63,20 +63,20 @@ class StreamedRecords:
         self._feeding = feeding
         self._view = view
         self._maker = BatchMaker(view)
-        self._training = passes.training
-        self._seed = passes.seed
+        self._passes, self._training, self._seed = passes, passes.training, passes.seed
         self._parsed = parse.columns_to_parse(columns)
         self._has_masks = record.MASK_COLUMN in columns
 
-    def list_batches(self, epoch: tf.Tensor, first_step: tf.Tensor) -> tf.data.Dataset:
-        """The serialized records (string [batch]) of an epoch's batches, from `first_step` on."""
-        batch_size = self._feeding.batch_size
+    def list_batches(self, epoch: tf.Tensor) -> tf.data.Dataset:
+        """Pairs of an epoch and the serialized records (string [batch]) of each of its batches."""
+        first_step, batch_size = self._passes.first_step_of(epoch), self._feeding.batch_size
         records = self.read_serialized(epoch).skip(first_step * batch_size)
         batches = records.batch(batch_size, drop_remainder=self._drops)
-        return self._refuse_none(batches, first_step)
+        batches = self._refuse_none(batches, first_step)
+        return tf.data.Dataset.zip(tf.data.Dataset.from_tensors(epoch).repeat(), batches)
 
     def draw_batch(self, epoch: tf.Tensor, batch: tf.Tensor) -> parse.Tensors:
-        """Parses serialized records (string [batch]): what `IndexedRecords.draw_batch` gives.
+        """Parses serialized records (string [batch]): what `parse.as_drawn` gives.
 
         Their encoded images are among it.
         """
@@ -161,11 +161,16 @@ class StreamedRecords:
             self._feeding.shuffle_records, seed=order_seed, reshuffle_each_iteration=False
         )
 
-    def make_images(
-        self, drawn: parse.Tensors, windows: tf.Tensor | None, is_first: tf.Tensor
-    ) -> parse.Tensors:
-        """Decodes, crops and resizes a batch's images; as `IndexedRecords.make_images`."""
-        del is_first  # Checksums are verified in every epoch.
+    def make_images(self, drawn: parse.Tensors, windows: tf.Tensor | None) -> parse.Tensors:
+        """Decodes, crops and resizes a batch's images (and masks).
+
+        Args:
+          drawn: what `draw_batch` gives, or a part of it.
+          windows: int32 [batch, 4], each image's crop; None for the deterministic view.
+
+        Returns:
+          `drawn` with "image" and, if there are masks, `record.MASK`, as `BatchReader.read`.
+        """
         keys = ["image", *([record.MASK] if self._has_masks else [])]
         encoded = [drawn[key] for key in (*_ENCODED_KEYS, *keys[1:])]
         windows = tf.zeros([0, 4], tf.int32) if windows is None else windows

@@ -9,9 +9,9 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import RecordIndex, find_index
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
+from image_pipeline.components.feeding.reader import BatchReader
 from image_pipeline.components.feeding.selection import select, shared_by
 from image_pipeline.components.order.batches import real_records
 from image_pipeline.components.order.order import BalancedOrder, Draws, ShuffledOrder
@@ -67,7 +67,7 @@ def verify_epoch(paths: list[str], feeding: FeedingOptions, seed: int, epoch: in
     index = _find_index(paths, feeding)
     checked = feeding.model_copy(update={"verify": "always", "bad_records": "stop"})
     # No views are made, so any size will do.
-    records = IndexedRecords(index, ViewOptions(), checked, Passes(mode="train", seed=seed))
+    records = BatchReader(index, ViewOptions(), checked, Passes(mode="train", seed=seed))
     size, length = feeding.batch_size, records.order.length
     drawn = _join([_read_step(records, epoch, step, size) for step in range(records.steps)])
     # Draws that do not fill a batch are still part of the epoch's order.
@@ -104,9 +104,9 @@ def _find_index(paths: list[str], feeding: FeedingOptions) -> RecordIndex:
     return index
 
 
-def _read_step(records: IndexedRecords, epoch: int, step: int, batch_size: int) -> Draws:
+def _read_step(records: BatchReader, epoch: int, step: int, batch_size: int) -> Draws:
     """Reads a batch, without padding, and checks that its records are those in the index."""
-    draws = records.draw(epoch, step)
+    draws = records.draw_records(epoch, step)
     serialized = records.read_serialized(draws.rows, verify=True)
     for row, data in zip(draws.rows.tolist(), serialized, strict=True):
         found = record.read_source_id(data)
@@ -117,7 +117,7 @@ def _read_step(records: IndexedRecords, epoch: int, step: int, batch_size: int) 
 
 
 def _check_counts(
-    drawn: Draws, selected: np.ndarray, records: IndexedRecords, feeding: FeedingOptions
+    drawn: Draws, selected: np.ndarray, records: BatchReader, feeding: FeedingOptions
 ) -> None:
     """Checks that every row is drawn as often as it must be, and that no two draws are alike."""
     index = records.index
@@ -142,7 +142,7 @@ def _check_counts(
 
 
 def _count_due(
-    index: RecordIndex, selected: np.ndarray, records: IndexedRecords, feeding: FeedingOptions
+    index: RecordIndex, selected: np.ndarray, records: BatchReader, feeding: FeedingOptions
 ) -> tuple[np.ndarray, np.ndarray]:
     """The least and most times each row of the index must come in an epoch: int64 [rows]."""
     least = np.zeros(len(index), np.int64)
@@ -178,7 +178,7 @@ def _order_error(index: RecordIndex, row: int, problem: str) -> UserError:
 def _measure(
     rows: np.ndarray,
     selected: np.ndarray,
-    records: IndexedRecords,
+    records: BatchReader,
     feeding: FeedingOptions,
     epoch: int,
 ) -> tuple[ShuffleQuality | None, ShuffleQuality | None]:

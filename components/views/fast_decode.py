@@ -45,7 +45,8 @@ def decode_image(image: StoredImage, channels: int) -> np.ndarray:
         if encoded[:2] == b"\xff\xd8":
             return _decode_jpeg(encoded, channels)
     except ValueError:
-        return by_tensorflow.decode_image(encoded, channels)  # It tolerates some of that, as in serving.
+        # It tolerates some of that, as in serving.
+        return by_tensorflow.decode_image(encoded, channels)
     if encoded[:4] == b"\x89PNG" and channels == image.channels:
         return _decode_png(encoded, channels)
     return by_tensorflow.decode_image(encoded, channels)

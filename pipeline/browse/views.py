@@ -114,8 +114,8 @@ class Views:
         from image_pipeline.components.feeding.finishing import make_augment, take_views
         from image_pipeline.components.feeding.found_columns import find_labels
         from image_pipeline.components.feeding.input_fn import ImageBatches, steps_per_epoch
-        from image_pipeline.components.feeding.keys import KEY, MIRRORED
         from image_pipeline.components.feeding.passes import Passes
+        from image_pipeline.components.feeding.reader import KEY, MIRRORED
 
         if self.feeding.data_service is not None:
             raise UserError(

@@ -23,11 +23,12 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import budget
 from image_pipeline.components.feeding.batch_maker import BatchMaker
 from image_pipeline.components.feeding.finishing import keep_ready
-from image_pipeline.components.feeding.input_fn import input_fn
+from image_pipeline.components.feeding.input_fn import input_fn, list_batches
 from image_pipeline.components.feeding.keys import KeyMaker
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.python_calls import call_python
+from image_pipeline.components.feeding.reader import ROW, WINDOW, BatchReader
 from image_pipeline.components.feeding.records import open_records
 from image_pipeline.components.feeding.shard_files import match_files
 from image_pipeline.components.images.kind import tell_kind
@@ -248,10 +249,10 @@ def read_images(subject: Subject, decodes: bool, epochs: int | None = None) -> I
     """
     view, feeding = subject.view, subject.measured
     passes = Passes(mode="train", seed=subject.training.seed, epochs=epochs)
-    records = open_records(subject.paths, view, feeding, passes)
-    stored = None if records.index is None else StoredRecords(records.index)
-    names = (*IMAGE_KEYS, record.SOURCE_ID) if stored is None else ("row",)
-    keys, maker = KeyMaker(passes.seed, feeding), BatchMaker(view)
+    records: Any = open_records(subject.paths, view, feeding, passes)
+    stored = StoredRecords(records.index) if isinstance(records, BatchReader) else None
+    names = (*IMAGE_KEYS, record.SOURCE_ID) if stored is None else (ROW,)
+    maker = BatchMaker(view)
     skipped = (UserError,) if feeding.bad_records == "skip" else ()
 
     def load_one(drawn: dict[str, Any], window: np.ndarray | None) -> None:
@@ -270,25 +271,33 @@ def read_images(subject: Subject, decodes: bool, epochs: int | None = None) -> I
         signature = b"" if image.is_raw else bytes(image.encoded[:_SIGNATURE_BYTES])
         subject.seen.append((signature, len(image.encoded), image.height * image.width))
 
-    def load(windows: np.ndarray, *columns: np.ndarray) -> list[np.ndarray]:
+    def load(windows: np.ndarray | None, *columns: np.ndarray) -> list[np.ndarray]:
         def fill(number: int, _: np.ndarray) -> None:
             drawn = {name: column[number] for name, column in zip(names, columns, strict=True)}
             with contextlib.suppress(*skipped):
-                load_one(drawn, windows[number] if len(windows) else None)
+                load_one(drawn, windows[number] if windows is not None and len(windows) else None)
 
         maker.make(fill, len(columns[0]))
         return [np.zeros(len(columns[0]), np.uint8)]
 
-    def make_batch(epoch: Any, batch: Any) -> Any:
+    def load_step(epoch: np.int64, step: np.int64) -> list[np.ndarray]:
+        drawn = records.draw(int(epoch), int(step))
+        return load(drawn.get(WINDOW) if decodes else None, drawn[ROW])
+
+    def load_streamed(epoch: Any, batch: Any) -> Any:
         drawn = records.draw_batch(epoch, batch)
-        windows = keys.add(drawn, epoch)[1] if decodes else None
+        windows = KeyMaker(passes.seed, feeding).add(drawn, epoch)[1] if decodes else None
         given = np.zeros([0, 4], np.int32) if windows is None else windows
         return call_python(load, [given, *(drawn[name] for name in names)], [np.uint8])[0]
 
-    batches = passes.count_epochs().flat_map(
-        lambda epoch: records.list_batches(epoch, 0).map(lambda batch: (epoch, batch))
-    )
-    loaded = batches.map(make_batch, num_parallel_calls=_AT_ONCE, deterministic=True)
+    if isinstance(records, BatchReader):
+        batches = list_batches(passes, records.steps)
+        loaded = batches.map(
+            lambda *batch: call_python(load_step, batch, [np.uint8])[0], _AT_ONCE, True
+        )
+    else:
+        batches = passes.count_epochs().flat_map(records.list_batches)
+        loaded = batches.map(load_streamed, _AT_ONCE, True)
     ready = keep_ready(loaded, feeding.prefetch_batches)
     return (len(batch) for batch in ready.as_numpy_iterator())
 

@@ -20,9 +20,9 @@ from image_pipeline.components.feeding.finishing import make_augment, take_views
 from image_pipeline.components.feeding.found_columns import find_labels, read_manifests
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.input_fn import ImageBatches
-from image_pipeline.components.feeding.keys import KEY, MIRRORED
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
+from image_pipeline.components.feeding.reader import KEY, MIRRORED
 from image_pipeline.components.feeding.shard_files import find_reader, match_files
 from image_pipeline.components.feeding.tags import SEPARATOR
 from image_pipeline.components.labels import box_batches

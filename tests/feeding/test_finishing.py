@@ -14,8 +14,8 @@ from image_pipeline.components.augment.options import FlipHorizontal
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.finishing import make_finish
 from image_pipeline.components.feeding.graph import TransformGraph
-from image_pipeline.components.feeding.keys import KEY, MIRRORED
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.reader import KEY, MIRRORED
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs
 

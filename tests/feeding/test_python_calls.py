@@ -5,10 +5,10 @@ import sys
 import pytest
 import tensorflow as tf
 
-from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.python_calls import call_python
+from image_pipeline.components.feeding.reader import BatchReader
 from image_pipeline.components.views.options import ViewOptions
 
 pytestmark = pytest.mark.beam
@@ -65,14 +65,14 @@ def test_a_data_set_that_is_gone_leaves_nothing_behind(train_shards):
         mode="train",
         epochs=2,
     )
-    before = _count(IndexedRecords)
+    before = _count(BatchReader)
     iterator = iter(batches.prefetch(1))
     next(iterator)
     del batches  # An iterator keeps what it needs.
-    assert _count(IndexedRecords) == before > 0
+    assert _count(BatchReader) == before > 0
     assert sum(len(labels) for _, labels in iterator) > 0
     del iterator
-    assert _count(IndexedRecords) == before - 1
+    assert _count(BatchReader) == before - 1
 
 
 def _count(kind):

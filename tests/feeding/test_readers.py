@@ -69,7 +69,7 @@ def two_thousand_shards(tmp_path_factory):
 READ_MANY = """
 import collections, glob, json, os, resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
-from image_pipeline.components.feeding.indexed import IndexedRecords
+from image_pipeline.components.feeding.reader import BatchReader
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.verify_epoch import verify_epoch

@@ -165,7 +165,7 @@ def test_an_id_that_two_rows_have_is_found(train_shards, monkeypatch):
     )
     monkeypatch.setattr(
         "image_pipeline.components.feeding.verify_epoch._read_step",
-        lambda records, epoch, step, size: records.draw(epoch, step),
+        lambda records, epoch, step, size: records.draw_records(epoch, step),
     )
     with pytest.raises(UserError) as caught:
         verify(train_shards)

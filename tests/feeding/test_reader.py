@@ -17,10 +17,10 @@ from image_pipeline.components.dataset.tfrecord import HEADER_BYTES
 from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.feeding import input_fn, parse
 from image_pipeline.components.feeding.budget import Stage
-from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.input_fn import ImageBatches
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
+from image_pipeline.components.feeding.reader import BatchReader
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs
 from tests.drawings import write_folder
@@ -52,13 +52,13 @@ def flat(batches):
 
 def open_indexed(paths, training=True, seed=0, view=VIEW, **feeding):
     passes = Passes(mode="train" if training else "eval", seed=seed)
-    return IndexedRecords(read_index(paths), view, FeedingOptions(**feeding), passes)
+    return BatchReader(read_index(paths), view, FeedingOptions(**feeding), passes)
 
 
 def drawn(paths, epoch, feeding=None, training=True, seed=0):
     """The rows of each batch of an epoch."""
     records = open_indexed(paths, training, seed, **(feeding or {}))
-    return [records.draw(epoch, step).rows.tolist() for step in range(records.steps)]
+    return [records.draw_records(epoch, step).rows.tolist() for step in range(records.steps)]
 
 
 @settings(max_examples=few())
@@ -378,7 +378,7 @@ def test_a_batch_without_any_record_is_an_error(damaged):
     records = open_indexed(damaged, batch_size=1, verify="always", bad_records="skip")
     with pytest.raises(UserError, match=r"must leave a record of every batch, but none of a batch"):
         for step in range(records.steps):
-            records.make_row_images(records.draw(0, step).rows, np.zeros([0, 4]), True)
+            records.read(0, step)
 
 
 def test_padding_has_views_of_its_own(train_shards):
@@ -398,13 +398,12 @@ def test_batches_that_two_views_would_share_are_refused(train_shards):
 
 
 def test_only_the_first_epoch_is_verified_where_asked(damaged):
-    records = open_indexed(damaged, False, verify="first_epoch")
+    records = open_indexed(damaged, False, verify="first_epoch", batch_size=1)
     flip_bit(damaged[0], int(records.index.offset[4]) + 30)  # In the text of a column: it decodes.
     for row in (2, 4):
-        rows = np.array([row, 0])
         with pytest.raises(UserError, match=f"record {row} of"):
-            records.make_row_images(rows, np.zeros([0, 4]), True)
-        assert len(records.make_row_images(rows, np.zeros([0, 4]), False)[0]) == len(rows)
+            records.read(0, row)
+        assert records.read(1, row)["image"].shape == (1, 8, 8, 3)
 
 
 def test_mirrored_strategy_and_keras_read_it(train_shards):

@@ -1,0 +1,278 @@
+"""One batch, from drawing to pixels: which records, their bytes, their views. No TensorFlow.
+
+`input_fn` is tf.data around it, `batches` an iterator of arrays.
+"""
+
+import dataclasses
+import logging
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+
+from image_pipeline.components.augment.keys import draw_crop_windows, fold, record_keys
+from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.index import Entry, RecordIndex
+from image_pipeline.components.dataset.stored import StoredRecords
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.batch_maker import BatchMaker
+from image_pipeline.components.feeding.budget import Stage, Use, fits, plan_indexed
+from image_pipeline.components.feeding.images import (
+    HeldImages,
+    HeldMasks,
+    check_places,
+    load_mask,
+    view_image,
+)
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.passes import Passes
+from image_pipeline.components.feeding.selection import make_order
+from image_pipeline.components.order.batches import batch_positions, real_records, steps_per_epoch
+from image_pipeline.components.order.draws import Draws
+from image_pipeline.components.views.fast import view_mask, view_pixels
+from image_pipeline.components.views.options import ViewOptions
+
+_LOG = logging.getLogger(__name__)
+
+Arrays = dict[str, np.ndarray]
+
+KEY, MIRRORED, WINDOW = "key", "mirrored", "window"
+"""Of a batch of training: uint64 [batch], of which all random steps are drawn; bool [batch]; and
+int32 [batch, 4], the crops' top, left, height and width in pixels."""
+ROW, CLASS, SERIALIZED = "row", "class", "serialized"
+"""Of each batch: int64 [batch], rows of the index; int64 [batch], numbers in the index's `classes`;
+object [batch], whole records, if columns are asked for."""
+
+
+class BatchReader:
+    """Batches of some shards' records, in an exact order: pure functions of epoch and step.
+
+    Threads may share it.
+    """
+
+    def __init__(
+        self,
+        index: RecordIndex,
+        view: ViewOptions,
+        feeding: FeedingOptions,
+        passes: Passes,
+        columns: Sequence[record.Column] = (),
+    ):
+        """Chooses the order; opens shards only when they are read, but for their first record.
+
+        Args:
+          index: of the records, of one data set or several.
+          view: the model's input size.
+          feeding: which records, in which batches.
+          passes: their seed decides the order of training, together with the epoch; their worker,
+            which part of each batch is read.
+          columns: further columns to read; with `record.MASK_COLUMN`, masks.
+
+        Raises:
+          UserError: if no record is selected, an option does not fit the data set, or a file that
+            images are read from in place is gone or was changed.
+        """
+        self.index = index
+        self.order = make_order(index, feeding, passes.training, passes.seed)
+        self.remainder = feeding.remainder if passes.training else "keep"
+        self.steps = steps_per_epoch(self.order.length, feeding.batch_size, self.remainder)
+        self.skipped = 0
+        self._lock = threading.Lock()
+        self._feeding, self._view, self._passes = feeding, view, passes
+        self._has_masks = record.MASK_COLUMN in columns
+        self._has_columns = any(column != record.MASK_COLUMN for column in columns)
+        self._maker = BatchMaker(view)
+        self._records = StoredRecords(index)
+        check_places(self._records)
+        self._held: HeldImages | None = None
+        self._held_masks: HeldMasks | None = None
+
+    def read(self, epoch: int, step: int) -> Arrays:
+        """This worker's part of one batch.
+
+        In training, others of the batch replace skipped records: a short batch would shift all that
+        follow, so that training could not resume at one of them.
+
+        Returns:
+          What `draw` gives, of the records that are kept; "image" [batch, height, width, channels]
+          of `view.dtype`; if there are masks, `record.MASK` uint8 [batch, height, width, 1]; and
+          `SERIALIZED`, if there are columns.
+
+        Raises:
+          UserError: if a record is damaged, unless `feeding.bad_records` is skip, which it names.
+        """
+        # Which records, and what is random about their views: a function of seed, epoch and step.
+        drawn = self.draw(epoch, step)
+        # Read, decode, crop and resize, by all cores.
+        made, bad = self._make(drawn, is_first=epoch == self._passes.first_epoch)
+        if bad:
+            kept = self._replace(bad, len(drawn[ROW]))
+            drawn, made = ({k: v[kept] for k, v in each.items()} for each in (drawn, made))
+        batch = drawn | made
+        if self._reads_whole_batches:
+            start, stop = self._passes.cut_share(len(batch[ROW]), self._feeding)
+            batch = {name: values[start:stop] for name, values in batch.items()}
+        if self._has_columns:  # The records were verified with their images.
+            batch[SERIALIZED] = self.read_serialized(batch[ROW], verify=False)
+        return batch
+
+    @property
+    def _reads_whole_batches(self) -> bool:
+        """What takes a skipped record's place may come from another worker's part of the batch."""
+        return self._feeding.bad_records == "skip"
+
+    def draw(self, epoch: int, step: int) -> Arrays:
+        """Which records this worker's part of a batch holds, and their views; none is read.
+
+        Returns:
+          `ROW`, `CLASS`, "height" and "width" of the stored images in pixels, int64 [batch] each;
+          in training also `KEY` and `MIRRORED`, and `WINDOW` if crops are random.
+        """
+        draws, passes, feeding = self.draw_records(epoch, step), self._passes, self._feeding
+        rows, views, copies = draws.rows, draws.views, draws.copies
+        if not self._reads_whole_batches:
+            start, stop = passes.cut_share(len(rows), feeding)
+            rows, views, copies = rows[start:stop], views[start:stop], copies[start:stop]
+        entries = self.index.take(rows)
+        sizes = {"height": entries.height, "width": entries.width}
+        drawn = {ROW: rows, CLASS: entries.label, **sizes}
+        drawn = {name: values.astype(np.int64) for name, values in drawn.items()}
+        if not passes.training:
+            return drawn
+        # With mirror images each crop comes twice, and both share all random steps.
+        mirrors = feeding.many_views.mirror
+        ids = np.ascontiguousarray(entries.record_id[:, :8]).view(">i8")[:, 0].astype(np.int64)
+        keys = record_keys(passes.seed, epoch, ids, copies)
+        drawn[KEY] = fold(keys, views // 2 if mirrors else views)
+        drawn[MIRRORED] = (views % 2 == 1) & mirrors
+        if feeding.crop is not None:  # It is the first of the steps: number 0.
+            sides = np.stack([drawn["height"], drawn["width"]], axis=1)
+            drawn[WINDOW] = draw_crop_windows(sides, fold(drawn[KEY], 0), feeding.crop)
+        return drawn
+
+    def draw_records(self, epoch: int, step: int) -> Draws:
+        """Which records and views one batch holds, of all workers together."""
+        size, length = self._feeding.batch_size, self.order.length
+        draws = self.order.draw(epoch, batch_positions(step, size, length, self.remainder))
+        # Padding draws a row once more: real copies' numbers are below the epoch's length.
+        copies = draws.copies.copy()
+        copies[real_records(step, size, length) :] += length
+        return dataclasses.replace(draws, copies=copies)
+
+    def _make(self, drawn: Arrays, is_first: bool) -> tuple[Arrays, set[int]]:
+        """The views of what is drawn, and the numbers of those that cannot be read.
+
+        `is_first` says whether the epoch is the first that this process reads.
+        """
+        rows, windows = drawn[ROW], drawn.get(WINDOW)
+        if windows is None and (taken := self._take_held(rows)):
+            return taken, set()
+        masks = self._maker.empty_masks(len(rows)) if self._has_masks else None
+        entries = self.index.locate(rows)
+        verify = self._feeding.verify
+        verified = verify == "always" or (verify == "first_epoch" and is_first)
+        bad: set[int] = set()
+
+        def fill(number: int, out: np.ndarray) -> None:
+            entry, window = entries[number], None if windows is None else windows[number]
+            try:
+                self._view_image(entry, window, out, verified)
+                if masks is not None:  # Its record was verified with its image.
+                    held = self._held_masks
+                    mask = load_mask(self._records, entry) if held is None else held.load(entry)
+                    view_mask(mask, window, self._view, masks[number])
+            except UserError as error:
+                self._skip(number, bad, error)
+
+        made = {"image": self._maker.make(fill, len(rows))}
+        return made if masks is None else made | {record.MASK: masks}, bad
+
+    def _view_image(
+        self, entry: Entry, window: np.ndarray | None, out: np.ndarray, verify: bool
+    ) -> None:
+        if self._held is None:
+            view_image(self._records, entry, window, self._view, out, verify)
+        else:
+            view_pixels(self._held.load(entry, verify), window, self._view, out)
+
+    def _take_held(self, rows: np.ndarray) -> Arrays:
+        """Copies of held images (and masks) that already are views; nothing, if they are not."""
+        view, taken = self._view, {}
+        size = (view.height_px, view.width_px)
+        outs = [("image", self._held, (*size, view.channels), self._maker.empty)]
+        if self._has_masks:
+            outs.append((record.MASK, self._held_masks, (*size, 1), self._maker.empty_masks))
+        for name, held, shape, empty in outs:
+            if held is None or not held.can_take(rows, shape):
+                return {}
+            taken[name] = empty(len(rows))
+            held.take(rows, taken[name])
+        return taken
+
+    def _skip(self, number: int, bad: set[int], error: UserError) -> None:
+        """Notes a record that cannot be read."""
+        if self._feeding.bad_records == "stop":
+            raise error
+        with self._lock:  # Several threads read images.
+            self.skipped += 1
+            bad.add(number)
+            _LOG.warning("Skipped record number %d: %s", self.skipped, error)
+
+    def _replace(self, bad: set[int], size: int) -> np.ndarray:
+        """The numbers of the remaining records; in training, repeated up to the batch's size."""
+        kept = np.setdiff1d(np.arange(size), sorted(bad))
+        if not self._passes.training:
+            return kept
+        if not len(kept):
+            raise UserError(
+                f"feeding.bad_records=skip must leave a record of every batch, but none of a batch "
+                f"of {size} can be read; run ingest again, or raise feeding.batch_size."
+            )
+        return np.resize(kept, size)
+
+    def read_serialized(self, rows: np.ndarray, verify: bool) -> np.ndarray:
+        """Reads whole records (rows int64 [n]): object [n], each a serialized tf.train.Example."""
+        entries = self.index.locate(rows)
+        return np.array([self._records.read(entry, verify) for entry in entries], object)
+
+    def count(self) -> int:
+        """The number of records in an epoch; one that is drawn twice counts twice."""
+        return self.order.length
+
+    def check_step(self, first_step: int) -> None:
+        """Raises UserError unless an epoch has a batch of this number."""
+        if first_step >= self.steps:
+            raise UserError(
+                f"first_step must be less than the {self.steps} batches of an epoch, got "
+                f"{first_step}; go on with first_step=0 of the next first_epoch."
+            )
+
+    def plan_memory(self, use: Use) -> list[Stage]:
+        """What reading batches holds in memory."""
+        record_bytes = int(self.index.length.mean())
+        return plan_indexed(self._feeding, self._view, record_bytes, self.index.nbytes, use)
+
+    def hold_decoded(self, others: list[Stage]) -> list[Stage]:
+        """From now on decodes each image only once, if all fit beside the other stages as pixels.
+
+        Returns:
+          The stage of the held images, or nothing.
+        """
+        index, channels = self.index, self._view.channels
+        value_bytes = np.dtype(index.dtype).itemsize
+        planes = channels * value_bytes + self._has_masks
+        size_bytes = int((index.height.astype(np.int64) * index.width).sum()) * planes
+        stage = Stage("decoded images", size_bytes, index.dtype)
+        if not self._feeding.hold_decoded:
+            chosen = "decoded whenever they are read (feeding.hold_decoded=false)"
+        elif not fits([*others, stage], self._feeding):
+            chosen = "decoded whenever they are read: half of feeding.memory_fraction is less"
+        else:
+            chosen = "decoded once and held"
+            self._held = HeldImages(self._records, channels)
+            self._held_masks = HeldMasks(self._records) if self._has_masks else None
+        _LOG.info(
+            "Reading %d shards by their index, in any order: %.0f MB of pixels, %s.",
+            *(len(index.shard_paths), size_bytes / 1e6, chosen),
+        )
+        return [] if self._held is None else [stage]
