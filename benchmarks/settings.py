@@ -20,7 +20,7 @@ from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.input_fn import ImageBatches
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
-from image_pipeline.components.labels.kinds import find_kind
+from image_pipeline.components.feeding.shard_files import find_label_kind, read_manifests
 from image_pipeline.doctor.figures import time_batches
 from image_pipeline.doctor.input import (
     Subject,
@@ -53,8 +53,9 @@ class Variants:
         self._graph = None if subject.graph_dir is None else TransformGraph(subject.graph_dir)
         passes = Passes(mode="train", seed=subject.training.seed, epochs=None)
         others = () if self._graph is None else self._graph.columns
-        columns = find_columns(subject.paths, feeding, others)
-        self._kind = find_kind(columns)
+        self._kind = find_label_kind(subject.paths)
+        manifests = read_manifests(subject.paths)
+        columns = find_columns(manifests, self._kind, feeding, others)
         self._images = ImageBatches(subject.paths, subject.view, feeding, passes, columns).read()
 
     def open(self, prefetch: int | None, work: int | None, compiled: bool | None) -> Iterator[Any]:

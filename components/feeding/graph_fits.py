@@ -19,12 +19,11 @@ from image_pipeline.components.dataset.paths import group_by_root, numbers_by_sp
 from image_pipeline.components.dataset.record import LABEL_ID
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.analysis import Analysis, read_vocabulary
-from image_pipeline.components.feeding.found_columns import read_manifests
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Mode
 from image_pipeline.components.feeding.selection import select
-from image_pipeline.components.feeding.shard_files import match_files
+from image_pipeline.components.feeding.shard_files import match_files, read_manifests
 from image_pipeline.components.labels.kinds import BOXES, MASKS, find_kind
 from image_pipeline.components.messages import show
 from image_pipeline.components.views.options import ViewOptions

@@ -13,15 +13,16 @@ from image_pipeline.components.feeding import budget
 from image_pipeline.components.feeding.analysis import read_vocabulary
 from image_pipeline.components.feeding.finishing import finish, keep_ready
 from image_pipeline.components.feeding.found_columns import (
+    Manifests,
     find_columns,
     find_most_boxes,
-    read_manifests,
+    name_length,
 )
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.graph_fits import check_fits
 from image_pipeline.components.feeding.keys import KeyMaker
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.parse import Tensors, name_length, parse_batch
+from image_pipeline.components.feeding.parse import Tensors, parse_batch
 from image_pipeline.components.feeding.passes import Again, Mode, Passes
 from image_pipeline.components.feeding.pixel_types import check_pixels
 from image_pipeline.components.feeding.python_calls import call_python
@@ -36,6 +37,7 @@ from image_pipeline.components.feeding.reader import (
 )
 from image_pipeline.components.feeding.records import open_records
 from image_pipeline.components.feeding.served_images import ServedImages
+from image_pipeline.components.feeding.shard_files import find_label_kind, read_manifests
 from image_pipeline.components.feeding.streaming import StreamedRecords
 from image_pipeline.components.labels.kind import LabelKind
 from image_pipeline.components.labels.kinds import BOXES, CLASSES, find_kind
@@ -140,22 +142,23 @@ def input_fn(
         workers=workers,
         again=again,
     )
-    columns = find_columns(files, feeding, () if graph is None else graph.columns)
+    manifests, kind = read_manifests(files), find_label_kind(files)
+    columns = find_columns(manifests, kind, feeding, () if graph is None else graph.columns)
     # Draw which records, in which order; read and decode them; crop and resize: uint8 batches.
     images = ImageBatches(files, view, feeding, passes, columns)
     # Take the random steps; apply the transform graph.
-    kind, names = find_kind(columns), images.class_names
+    names = images.class_names
     finished = finish(images.read(), graph, feeding, view, passes.training, kind, names=names)
     # The next batch is made while the model works on this one.
     batches = keep_ready(finished, feeding.prefetch_batches)
     # As Keras's data sets have them; and what `SyncEpochs` asks for.
-    batches.class_names = _name_classes(files, kind, graph, names)
+    batches.class_names = _name_classes(manifests, kind, graph, names)
     batches.passes = passes
     return batches
 
 
 def _name_classes(
-    files: Sequence[str],
+    manifests: Manifests,
     kind: LabelKind,
     graph: TransformGraph | None,
     names: Sequence[str] | None,
@@ -165,7 +168,7 @@ def _name_classes(
     `names` are those of the classes that occur.
     """
     if kind.moves:
-        manifest = next(iter(read_manifests(files).values()), None)
+        manifest = next(iter(manifests.values()), None)
         return None if manifest is None else list(kind.class_names(manifest))
     named = [name for name in names or () if name]  # "" is that of images of no class
     if kind is CLASSES and names is not None and not named:
@@ -224,11 +227,12 @@ class ImageBatches:
         Raises:
           UserError: if an option or the workers do not fit, or the memory is too small.
         """
-        check_pixels(files, view)
+        manifests = read_manifests(files)
+        check_pixels(manifests, view)
         self._view, self._feeding, self._passes = view, feeding, passes
         self._columns = tuple(columns)
         self._kind = find_kind(columns)
-        self._most_boxes = find_most_boxes(files) if self._kind is BOXES else None
+        self._most_boxes = find_most_boxes(manifests) if self._kind is BOXES else None
         self._batch_size = passes.share_of_batch(feeding)
         self._records = open_records(files, view, feeding, passes, columns)
         self._records.check_step(passes.first_step)

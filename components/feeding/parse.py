@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from image_pipeline.components.augment import draws
 from image_pipeline.components.dataset import record
+from image_pipeline.components.feeding.found_columns import name_length
 from image_pipeline.components.feeding.tags import join_tags
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.options import ViewOptions
@@ -92,11 +93,6 @@ def parse_batch(serialized: tf.Tensor, columns: Sequence[record.Column]) -> dict
         else:
             dense |= {key: values.to_tensor(), name_length(key): values.row_lengths()}
     return dense
-
-
-def name_length(key: str) -> str:
-    """What a batch calls the lengths of a list."""
-    return f"{key}_length"
 
 
 def as_drawn(features: Tensors) -> Tensors:

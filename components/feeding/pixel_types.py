@@ -1,20 +1,18 @@
 """Whether images can be read as a view asks for them: their type, and their channels."""
 
-from collections.abc import Sequence
-
 from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.found_columns import read_manifests
+from image_pipeline.components.feeding.found_columns import Manifests
 from image_pipeline.components.views.options import ViewOptions
 
 
-def check_pixels(files: Sequence[str], view: ViewOptions) -> None:
-    """Checks what the manifests of shards say of their images; others are checked when read.
+def check_pixels(manifests: Manifests, view: ViewOptions) -> None:
+    """Checks what manifests say of images; those of other shards are checked when they are read.
 
     Raises:
       UserError: if the view asks for another type, or for channels that there are not.
     """
-    for root, manifest in read_manifests(files).items():
+    for root, manifest in manifests.items():
         check_data_set(manifest, view, root)
 
 

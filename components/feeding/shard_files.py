@@ -1,16 +1,24 @@
 """TFRecord files by patterns: by TensorFlow, or in parts from stores that it does not know."""
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from google.protobuf.message import DecodeError
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.manifest import Manifest, read_manifest
+from image_pipeline.components.dataset.paths import group_by_root, match_path
 from image_pipeline.components.dataset.tfrecord import CorruptRecord, split_records
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.found_columns import find_labels
 from image_pipeline.components.feeding.python_calls import call_python
+from image_pipeline.components.labels.kind import LabelKind
+from image_pipeline.components.labels.kinds import BOXES, CLASSES, MASKS
 from image_pipeline.components.stores import remote
 from image_pipeline.components.threads import call_within
 from image_pipeline.components.threads import start as start_thread
@@ -77,6 +85,42 @@ def _split_pattern(uri: str) -> tuple[str, str]:
     wild = [place for place, part in enumerate(parts) if place > 2 and set("*?[") & set(part)]
     first = wild[0] if wild else len(parts) - 1
     return "/".join(parts[:first]), "/".join(parts[first:])
+
+
+def read_manifests(files: Sequence[str]) -> dict[str, Manifest]:
+    """The manifests of the data sets that shards are of, by their folders."""
+    bare = [path.removesuffix(".gz") for path in match_files(files)]
+    roots = [root for root, _ in group_by_root(bare)] if all(map(match_path, bare)) else []
+    found = {}
+    for root in roots:
+        # Asked for at once: in a store, whether there is one would be a request of its own.
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            found[root] = read_manifest(root)
+    return found
+
+
+def find_label_kind(files: Sequence[str]) -> LabelKind:
+    """The kind of labels of shards: as manifests say, or else whether the first record has some.
+
+    Raises:
+      UserError: if data sets have several kinds, or boxes of different classes.
+    """
+    manifests = read_manifests(files)
+    return find_labels(manifests) if manifests else _find_in_first_record(match_files(files))
+
+
+def _find_in_first_record(paths: Sequence[str]) -> LabelKind:
+    """By whether the first record has a mask or boxes: what files without a manifest say."""
+    records = tf.data.Dataset.from_tensor_slices(paths).flat_map(find_reader(paths))
+    for serialized in records.take(1).as_numpy_iterator():
+        try:
+            features = tf.train.Example.FromString(serialized).features.feature
+        except DecodeError:
+            return CLASSES  # Whoever reads it says so.
+        if record.MASK in features:
+            return MASKS
+        return BOXES if record.BOX_LABEL.key in features else CLASSES
+    return CLASSES
 
 
 def read_shard(path: tf.Tensor) -> tf.data.Dataset:

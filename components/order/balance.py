@@ -9,7 +9,7 @@ import numpy as np
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.order.draws import Draws, Rows, check_rows, take_rows
 from image_pipeline.components.order.laps import draw_part
-from image_pipeline.components.order.permutation import permute
+from image_pipeline.components.order.permutation import invert, permute
 
 Weights = Literal["uniform"] | Mapping[int, float]
 
@@ -85,6 +85,22 @@ class BalancedOrder:
         place[in_part] = self._parts_of(epoch)[before + place[in_part]]
         rows = self._rows[(np.cumsum(self._counts) - self._counts)[number] + place]
         return Draws(rows, np.zeros_like(rows), laps)
+
+    def find(self, epoch: int, row: int) -> np.ndarray:
+        """As `Order.find`; of a row that occurs, in time that grows with the rows of its class."""
+        found = np.flatnonzero(self._rows == row)
+        if not len(found):
+            return np.zeros(0, np.int64)
+        firsts = np.cumsum(self._counts) - self._counts
+        number = int(np.searchsorted(firsts, found[0], side="right")) - 1
+        place = int(found[0] - firsts[number])
+        # Its draws among those of its class: one in each whole lap, perhaps one in the last part.
+        draws = np.arange(self._whole[number]) * self._counts[number] + place
+        start = int((np.cumsum(self._parts) - self._parts)[number])
+        part = self._parts_of(epoch)[start : start + self._parts[number]]
+        last = self._whole[number] * self._counts[number] + np.flatnonzero(part == place)
+        slots = np.concatenate([draws, last]) + (np.cumsum(self._draws) - self._draws)[number]
+        return np.sort(invert(slots, self.length, (self._seed, epoch)))
 
     def _draw_parts(self, epoch: int) -> np.ndarray:
         """What an epoch draws beyond whole laps: places within the class, class by class: int64."""

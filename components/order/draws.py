@@ -39,6 +39,13 @@ class Order(Protocol):
           ValueError: if a position is out of range.
         """
 
+    def find(self, epoch: int, row: int) -> np.ndarray:
+        """The positions of an epoch that draw a row of the index, ascending: int64 [k].
+
+        None where the row is not selected, or not drawn in this epoch. What `draw` says, asked the
+        other way: nothing is searched but the place of the row among those that are selected.
+        """
+
 
 def check_rows(rows: Rows) -> None:
     """Raises ValueError if there are none."""
@@ -51,6 +58,13 @@ def take_rows(rows: Rows, places: np.ndarray) -> np.ndarray:
     if isinstance(rows, range):
         return rows.start + rows.step * places.astype(np.int64)
     return rows[places].astype(np.int64)
+
+
+def find_place(rows: Rows, row: int) -> np.ndarray:
+    """The place of a row among different rows: int64 [1], or [0] where it is not there."""
+    if isinstance(rows, range):
+        return np.array([rows.index(row)] if row in rows else [], np.int64)
+    return np.flatnonzero(rows == row)
 
 
 def single_draws(rows: np.ndarray) -> Draws:

@@ -1,12 +1,13 @@
 """Several views of every image in an epoch, never two of them close together."""
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 
 from image_pipeline.components.hashing import key_words, mix64
-from image_pipeline.components.order.draws import Draws, Rows, check_rows, take_rows
-from image_pipeline.components.order.permutation import check_positions, permute
+from image_pipeline.components.order.draws import Draws, Rows, check_rows, find_place, take_rows
+from image_pipeline.components.order.permutation import check_positions, invert, permute
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -58,8 +59,23 @@ class ViewsOrder:
         rows = take_rows(self.rows, picks)
         return Draws(rows, self._choose_views(epoch, passes, picks), np.zeros_like(rows))
 
-    def _shuffle_halves(self, epoch: int, passes: np.ndarray, places: np.ndarray) -> np.ndarray:
-        """Permutes the places of each pass within their half: int64 [n]."""
+    def find(self, epoch: int, row: int) -> np.ndarray:
+        """As `Order.find`."""
+        count = len(self.rows)
+        places = invert(find_place(self.rows, row), count, (self.seed, epoch))
+        if not len(places):
+            return places
+        passes, shuffled = np.arange(self.views), np.repeat(places, self.views)
+        return passes * count + self._shuffle_halves(epoch, passes, shuffled, invert)
+
+    def _shuffle_halves(
+        self,
+        epoch: int,
+        passes: np.ndarray,
+        places: np.ndarray,
+        shuffle: Callable[..., np.ndarray] = permute,
+    ) -> np.ndarray:
+        """Permutes the places of each pass within their half, or inverts that: int64 [n]."""
         first_half = -(-len(self.rows) // 2)
         shuffled = np.empty_like(places)
         keys = 2 * passes + (places >= first_half)
@@ -67,7 +83,7 @@ class ViewsOrder:
             here, second = keys == key, key % 2
             start = first_half if second else 0
             size = len(self.rows) - first_half if second else first_half
-            shuffled[here] = start + permute(places[here] - start, size, (self.seed, epoch, key))
+            shuffled[here] = start + shuffle(places[here] - start, size, (self.seed, epoch, key))
         return shuffled
 
     def _choose_views(self, epoch: int, passes: np.ndarray, picks: np.ndarray) -> np.ndarray:

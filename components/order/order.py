@@ -18,11 +18,12 @@ from image_pipeline.components.order.draws import (
     Order,
     Rows,
     check_rows,
+    find_place,
     single_draws,
     take_rows,
 )
 from image_pipeline.components.order.many_views import ViewsOrder
-from image_pipeline.components.order.permutation import check_positions, permute
+from image_pipeline.components.order.permutation import check_positions, invert, permute
 
 __all__ = [
     "BalancedOrder",
@@ -60,6 +61,10 @@ class SequentialOrder(_OnceOrder):
         check_positions(positions, self.length)
         return single_draws(take_rows(self.rows, positions))
 
+    def find(self, epoch: int, row: int) -> np.ndarray:
+        """As `Order.find`."""
+        return find_place(self.rows, row)
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ShuffledOrder(_OnceOrder):
@@ -75,3 +80,7 @@ class ShuffledOrder(_OnceOrder):
         return single_draws(
             take_rows(self.rows, permute(positions, self.length, (self.seed, epoch)))
         )
+
+    def find(self, epoch: int, row: int) -> np.ndarray:
+        """As `Order.find`."""
+        return invert(find_place(self.rows, row), self.length, (self.seed, epoch))

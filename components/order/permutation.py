@@ -6,6 +6,7 @@ position can be asked for in any order, which is what makes resuming free.
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -44,15 +45,27 @@ def permute(positions: np.ndarray, length: int, key: tuple[int, ...]) -> np.ndar
     Raises:
       ValueError: if the length or a position is out of range.
     """
-    check_positions(positions, length)
+    return _send(positions, length, key, _encrypt)
+
+
+def invert(places: np.ndarray, length: int, key: tuple[int, ...]) -> np.ndarray:
+    """Finds the positions that `permute` sends to these places; arguments and errors are alike."""
+    return _send(places, length, key, _decrypt)
+
+
+def _send(
+    numbers: np.ndarray, length: int, key: tuple[int, ...], encrypt: Callable[..., np.ndarray]
+) -> np.ndarray:
+    check_positions(numbers, length)
     keys = key_words(key)
     if length <= _SORTED_LENGTH:
-        return np.argsort(mix64(np.arange(length, dtype=np.uint64) ^ keys[0]))[positions]
-    permuted = np.empty(len(positions), np.int64)
-    for start in range(0, len(positions), _CHUNK):
+        places = np.argsort(mix64(np.arange(length, dtype=np.uint64) ^ keys[0]))
+        return (places if encrypt is _encrypt else np.argsort(places))[numbers]
+    sent = np.empty(len(numbers), np.int64)
+    for start in range(0, len(numbers), _CHUNK):
         chunk = slice(start, start + _CHUNK)
-        permuted[chunk] = _walk(positions[chunk].astype(np.uint64), length, keys)
-    return permuted
+        sent[chunk] = _walk(numbers[chunk].astype(np.uint64), length, keys, encrypt)
+    return sent
 
 
 def check_positions(positions: np.ndarray, length: int) -> None:
@@ -73,24 +86,25 @@ def check_positions(positions: np.ndarray, length: int) -> None:
         )
 
 
-def _walk(places: np.ndarray, length: int, keys: np.ndarray) -> np.ndarray:
-    """Encrypts uint64 places until each is below the length.
+def _walk(
+    places: np.ndarray, length: int, keys: np.ndarray, encrypt: Callable[..., np.ndarray]
+) -> np.ndarray:
+    """Encrypts (or decrypts) uint64 places until each is below the length.
 
     Every place starts inside and moves along a cycle of the grid's permutation, so it comes back
     inside at the latest where it started.
     """
-    places = _encrypt(places, length, keys)
+    places = encrypt(places, length, keys)
     outside = np.flatnonzero(places >= length)
     while len(outside):
-        places[outside] = _encrypt(places[outside], length, keys)
+        places[outside] = encrypt(places[outside], length, keys)
         outside = outside[places[outside] >= length]
     return places
 
 
 def _encrypt(places: np.ndarray, length: int, keys: np.ndarray) -> np.ndarray:
     """Permutes the cells of the grid, which has less than sqrt(length) + 1 cells too many."""
-    rows = math.isqrt(length - 1) + 1
-    columns = -(-length // rows)
+    rows, columns = _grid(length)
     left, right = np.divmod(places, np.uint64(columns))
     side, other = np.uint64(rows), np.uint64(columns)
     for key in keys:
@@ -98,6 +112,23 @@ def _encrypt(places: np.ndarray, length: int, keys: np.ndarray) -> np.ndarray:
         left -= side * (left >= side)  # Both terms were below the side: a modulo without dividing.
         left, right, side, other = right, left, other, side
     return left * np.uint64(columns) + right  # An even number of rounds: left is left again.
+
+
+def _decrypt(places: np.ndarray, length: int, keys: np.ndarray) -> np.ndarray:
+    """Undoes `_encrypt`: the rounds backwards, each subtracted."""
+    rows, columns = _grid(length)
+    left, right = np.divmod(places, np.uint64(columns))
+    side, other = np.uint64(rows), np.uint64(columns)
+    for key in keys[::-1]:
+        left, right, side, other = right, left, other, side
+        left += side - _hash_below(right ^ key, side)
+        left -= side * (left >= side)
+    return left * np.uint64(columns) + right
+
+
+def _grid(length: int) -> tuple[int, int]:
+    rows = math.isqrt(length - 1) + 1
+    return rows, -(-length // rows)
 
 
 def _hash_below(values: np.ndarray, bound: np.uint64) -> np.ndarray:

@@ -112,10 +112,10 @@ class Views:
     def _read_batch(self, epoch: int, step: int) -> FedBatch:
         from image_pipeline.components.augment.apply import check_user_steps
         from image_pipeline.components.feeding.finishing import make_augment, take_views
-        from image_pipeline.components.feeding.found_columns import find_labels
         from image_pipeline.components.feeding.input_fn import ImageBatches, steps_per_epoch
         from image_pipeline.components.feeding.passes import Passes
         from image_pipeline.components.feeding.reader import KEY, MIRRORED
+        from image_pipeline.components.feeding.shard_files import find_label_kind
 
         if self.feeding.data_service is not None:
             raise UserError(
@@ -132,7 +132,7 @@ class Views:
             )
         root = self.catalogue.data_dir
         shards = [files.join(root, shard.file) for shard in splits["train"].shards]
-        steps, kind = steps_per_epoch(shards, self.feeding, "train"), find_labels(shards)
+        steps, kind = steps_per_epoch(shards, self.feeding, "train"), find_label_kind(shards)
         if step >= steps:
             raise UserError(f"an epoch has the steps 0 to {steps - 1:,}, got {step:,}.")
         check_user_steps(self.feeding.steps, next(iter(kind.moves), None))

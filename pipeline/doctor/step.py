@@ -9,7 +9,7 @@ from typing import Any
 
 import keras
 
-from image_pipeline.components.feeding.found_columns import find_labels
+from image_pipeline.components.feeding.shard_files import find_label_kind
 from image_pipeline.components.tasks.choose_task import TASK_OF, find_task
 from image_pipeline.components.tasks.detection import DETECTION
 from image_pipeline.components.tasks.segmentation import SEGMENTATION
@@ -56,7 +56,7 @@ class ModelStep:
         view, training, graph_dir = subject.view, subject.training, subject.graph_dir
         index = subject.records.index
         if graph_dir is None:
-            self._task = TASK_OF[find_labels(subject.paths)]
+            self._task = TASK_OF[find_label_kind(subject.paths)]
             classes = 2 if index is None else len(index.classes)
         else:
             self._task = find_task(graph_dir)

@@ -17,13 +17,17 @@ from image_pipeline.components.dataset.stored import IMAGE_KEYS, StoredRecords, 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.finishing import make_augment, take_views
-from image_pipeline.components.feeding.found_columns import find_labels, read_manifests
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.input_fn import ImageBatches
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.reader import KEY, MIRRORED
-from image_pipeline.components.feeding.shard_files import find_reader, match_files
+from image_pipeline.components.feeding.shard_files import (
+    find_label_kind,
+    find_reader,
+    match_files,
+    read_manifests,
+)
 from image_pipeline.components.feeding.tags import SEPARATOR
 from image_pipeline.components.labels import box_batches
 from image_pipeline.components.labels.kind import LabelKind
@@ -137,7 +141,7 @@ def view_records(
       chosen: object [records], serialized records.
       view: as `read_views` takes it, as are those that follow.
     """
-    kind = find_labels(paths)
+    kind = find_label_kind(paths)
     apply.check_user_steps(feeding.steps, next(iter(kind.moves), None))
     stored = StoredViews(paths, chosen, kind)
     # The records have been chosen, so the options that choose and order them do not apply.
