@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from image_pipeline.api import (
         analyze,
+        batches,
         check_model,
         export_model,
         from_generators,
@@ -34,6 +35,7 @@ __all__ = [
     "SyncEpochs",
     "UserError",
     "analyze",
+    "batches",
     "check_model",
     "export_model",
     "from_generators",

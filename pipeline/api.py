@@ -252,6 +252,70 @@ def input_fn(
 
 
 @_explained
+def batches(
+    data_dir: str | Sequence[str],
+    split: str = "train",
+    graph_dir: str | None = None,
+    *,
+    mode: str | None = None,
+    view: View = None,
+    config: Config = None,
+    seed: int | None = None,
+    epochs: int | None = 1,
+    first_epoch: int = 0,
+    first_step: int = 0,
+    worker: int = 0,
+    workers: int = 1,
+    **options: Any,
+) -> Any:
+    """Reads a data set into batches of NumPy arrays, without TensorFlow: those of `input_fn`.
+
+    The same arguments give the same records in the same order, with the same crops and flips, bit
+    for bit, up to the transform graph; `normalize` does what the graph does with pixels. For
+    PyTorch, JAX, or a loop of your own (docs/interop.md).
+
+    Args:
+      data_dir: the folder that ingest wrote, or several.
+      split: whose records are read.
+      graph_dir: the folder of the transform graph, which numbers classes and has the mean and
+        standard deviation; None numbers them as the data set does.
+      mode: as for `input_fn`.
+      view: as for `input_fn`.
+      config: its groups `view` and `feeding` and its `training.seed` are used.
+      seed: decides order and random views; None for `training.seed` of `config`, 0 by default.
+      epochs: how many an iteration has; None never ends.
+      first_epoch: number of the first one.
+      first_step: number of its first batch.
+      worker: number of this worker, from 0.
+      workers: how many share each batch.
+      **options: options of `feeding`, e.g. `batch_size=64`; of `augment` those steps that move
+        whole pixels: random_resized_crop, pad_and_crop, flip_horizontal and flip_vertical.
+
+    Returns:
+      A `components.feeding.batches.Batches`: iterate it, or index it by the step.
+
+    Raises:
+      UserError: if there is no such data set or split, or an option does not fit it.
+    """
+    from image_pipeline.components.feeding.batches import Batches
+
+    return Batches(
+        [data_dir] if isinstance(data_dir, str) else data_dir,
+        split,
+        view=_choose_view(view, config, graph_dir),
+        feeding=read_group("feeding", config, options),
+        mode=mode or _default_mode(split),  # type: ignore[arg-type]
+        graph_dir=graph_dir,
+        seed=read_group("training", config).seed if seed is None else seed,
+        epochs=epochs,
+        first_epoch=first_epoch,
+        first_step=first_step,
+        worker=worker,
+        workers=workers,
+    )
+
+
+@_explained
 def random_access(
     data_dir: str,
     split: str = "train",

@@ -230,12 +230,25 @@ def read_source_id(data: bytes) -> str:
 
 def read_feature(data: bytes, column: Column) -> Any:
     """One feature of a record, whatever others it has; raises ValueError if it has it not."""
+    return read_features(data, [column])[column.key]
+
+
+def read_features(data: bytes, columns: Sequence[Column]) -> dict[str, Any]:
+    """Some features of a record by their keys; a list that it lacks is empty.
+
+    Raises:
+      ValueError: if the data is no record, or lacks a feature that is no list.
+    """
+    wanted = {column.key.encode(): column for column in columns}
+    found: dict[str, Any] = {column.key: [] for column in columns if column.is_list}
     for features in _read_fields(memoryview(data), 1):
         for entry in _read_fields(features, 1):
             key, feature = _read_fields(entry, 1, 2)
-            if key == column.key.encode():
-                return _read_feature(column, feature)
-    raise ValueError(f"the feature {column.key!r} is missing")
+            if (column := wanted.get(bytes(key))) is not None:
+                found[column.key] = _read_feature(column, feature)
+    if missing := [column.key for column in columns if column.key not in found]:
+        raise ValueError(f"the feature {missing[0]!r} is missing")
+    return found
 
 
 def name_raw(dtype: PixelType) -> bytes:

@@ -13,6 +13,7 @@ from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import input_fn
+from image_pipeline.components.feeding.batches import Batches
 from image_pipeline.components.feeding.graph import read_class_names
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.ingest.run import run_retry
@@ -30,7 +31,7 @@ from tests.contracts.fed import (
     open_batches,
     read,
 )
-from tests.contracts.kinds import COUNT, CROP, HEIGHT, KINDS, TURN, WIDTH, write_rows
+from tests.contracts.kinds import COUNT, CROP, HEIGHT, KINDS, PAD, TURN, WIDTH, write_rows
 from tests.feeding.test_service import address  # noqa: F401
 from tests.ingest_runs import ingest, make_pipeline, read_lines
 from tests.shards import flip_bit
@@ -185,6 +186,38 @@ def test_batches_are_the_same_resumed_shared_and_uncompiled(kind, folder, more):
         joined = tf.nest.map_structure(lambda *values: np.concatenate(values), *parts)
         for one, other in zip(*map(tf.nest.flatten, (batch, joined)), strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("mode", ["train", "eval"])
+@pytest.mark.parametrize("steps", [CROP, PAD, TURN], ids=["crop", "pad", "turn"])
+def test_arrays_are_the_batches_of_tensorflow_to_the_bit(kind, folder, mode, steps):
+    """Images, labels, boxes and masks of `Batches`, whose labels are numbered as the graph's."""
+    options = {"augment": steps, "columns": ["parity"], "batch_size": 4, "min_visible": 0.5}
+    split, graph = ("train" if mode == "train" else "eval"), folder / "graph"
+    tensors = read(
+        folder, mode, split=split, graph=graph, dtype="uint8", seed=3, epochs=2, **options
+    )
+    feeding = FeedingOptions.model_validate(options)
+    opened = Batches(
+        [str(folder / "data")],
+        split,
+        view=VIEW,
+        feeding=feeding,
+        mode=mode,
+        graph_dir=str(graph),
+        seed=3,
+        epochs=2,
+    )
+    arrays = list(opened)
+    assert len(arrays) == 2 * len(opened) == len(tensors)
+    for batch, (inputs, labels) in zip(arrays, tensors, strict=True):
+        np.testing.assert_array_equal(batch["image"], inputs["image"])
+        np.testing.assert_array_equal(batch["parity"], inputs["parity"])
+        tf.nest.assert_same_structure(batch["label"], labels)
+        for one, other in zip(*map(tf.nest.flatten, (batch["label"], labels)), strict=True):
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one, other)
+        assert ("key" in batch) == (mode == "train")
 
 
 # Of classes, see `tests/feeding/test_service.py`.
