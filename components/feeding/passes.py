@@ -79,6 +79,8 @@ class Passes:
 
         Whole numbers, or scalar tensors of them.
         """
+        if self.workers == 1:
+            return 0, count
         if not (feeding.mixes_labels and self.training):
             return worker_bounds(count, self.worker, self.workers)
         # Images that are mixed with each other stay together.

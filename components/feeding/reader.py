@@ -79,6 +79,7 @@ class BatchReader:
         self.skipped = 0
         self._lock = threading.Lock()
         self._feeding, self._view, self._passes = feeding, view, passes
+        self._crop = feeding.crop if passes.training else None
         self._has_masks = record.MASK_COLUMN in columns
         self._has_columns = any(column != record.MASK_COLUMN for column in columns)
         self._maker = BatchMaker(view)
@@ -145,9 +146,9 @@ class BatchReader:
         keys = record_keys(passes.seed, epoch, ids, copies)
         drawn[KEY] = fold(keys, views // 2 if mirrors else views)
         drawn[MIRRORED] = (views % 2 == 1) & mirrors
-        if feeding.crop is not None:  # It is the first of the steps: number 0.
+        if self._crop is not None:  # It is the first of the steps: number 0.
             sides = np.stack([drawn["height"], drawn["width"]], axis=1)
-            drawn[WINDOW] = draw_crop_windows(sides, fold(drawn[KEY], 0), feeding.crop)
+            drawn[WINDOW] = draw_crop_windows(sides, fold(drawn[KEY], 0), self._crop)
         return drawn
 
     def draw_records(self, epoch: int, step: int) -> Draws:
