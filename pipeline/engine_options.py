@@ -207,9 +207,6 @@ class DataflowOptions(Options):
     """The machines' account: NAME@PROJECT.iam.gserviceaccount.com."""
     labels: dict[str, str] = pydantic.Field(default_factory=dict)
     """Labels of the job, for bills."""
-    expected_images: int | None = pydantic.Field(default=None, ge=1)
-    """Asks for machines with memory enough for ingest's plan, which one process makes of all
-    images; None for the machines' own memory."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> "DataflowOptions":

@@ -24,11 +24,6 @@ class JobOptions(PipelineOptions):
             default=600.0,
             help="Cancel the job if no worker has started after this many seconds.",
         )
-        parser.add_argument(
-            "--expected_images",
-            type=int,
-            help="Ask for machines with memory enough to plan a data set of this many images.",
-        )
 
 
 def parse_flags(beam_args: Sequence[str]) -> PipelineOptions:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, TypeVar
 
 import pydantic
@@ -118,7 +118,7 @@ def _is_listed(data_dir: str, name: str, content: bytes) -> bool:
         return True
 
 
-def write_list(data_dir: str, kind: type[L], lines: Sequence[L]) -> None:
+def write_list(data_dir: str, kind: type[L], lines: Iterable[L]) -> None:
     """Writes a list in ASCII: names that are not UTF-8 are kept exactly, as escaped surrogates."""
     with files.write_atomically(files.join(data_dir, kind.FILE)) as file:
         for line in lines:

@@ -25,9 +25,9 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.prepare import Encoding
 from image_pipeline.components.ingest.find_depth import complete_depth, count_levels
 from image_pipeline.components.ingest.partition import judge_rows
-from image_pipeline.components.ingest.plan import count_shards, memory_to_plan
+from image_pipeline.components.ingest.plan import PLAN_BYTES, count_shards
 from image_pipeline.components.ingest.prepare_chunk import count_threads, prepare_source
-from image_pipeline.components.ingest.prepared import count_unusable, write_rows
+from image_pipeline.components.ingest.prepared import SourceRows, count_unusable, write_rows
 from image_pipeline.components.ingest.shards import record_values
 from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder
 from image_pipeline.components.labels.boxes import CLIPPED, say_cut
@@ -382,7 +382,7 @@ def _extrapolate(
         cpu_seconds=round(prepare_seconds + write_seconds, 1),
         serial_seconds=round(serial_seconds, 1),
         peak_disk_bytes=round(payload_bytes + stored_bytes[encoding] + found * _ROW_BYTES),
-        memory_bytes=memory_to_plan(found, options),
+        memory_bytes=PLAN_BYTES,
         noticed=tuple(filter(None, [say_cut(cut, sum(not trial.reason for trial in trials))])),
     )
 
@@ -418,4 +418,4 @@ def rehearse(source: Source, refs: Sequence[ImageRef], options: IngestOptions) -
         rows = write_rows(results, "rehearsal", work, options.seed)
         bad, skipped = count_unusable(rows)
         chunk = PreparedChunk(0, True, len(rows), bad, "rehearsal", skipped)
-        judge_rows([chunk], work, [work.rows_path(chunk.name)], options)
+        judge_rows([chunk], work, SourceRows([work.rows_path(chunk.name)]), folder, options)

@@ -62,11 +62,117 @@ def hash_gray(gray: np.ndarray) -> int:
     return int.from_bytes(np.packbits(bits).tobytes(), "big")
 
 
+def first_copies(content: np.ndarray) -> np.ndarray:
+    """Finds, for each source, the first one with the same content.
+
+    Args:
+      content: uint64 [n, 2].
+
+    Returns:
+      int64 [n], positions; a source's own position where nothing before it is equal.
+    """
+    order = np.lexsort((content[:, 1], content[:, 0]))  # stable: equal ones stay in order
+    ordered = content[order]
+    starts_run = np.ones(len(order), bool)
+    starts_run[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    first_of_run = np.maximum.accumulate(np.where(starts_run, np.arange(len(order)), 0))
+    copies = np.empty(len(order), np.int64)
+    copies[order] = order[first_of_run]
+    return copies
+
+
+def find_conflicts(copies: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """Finds sources of the same bytes that do not agree on the label.
+
+    Args:
+      copies: as `first_copies` gives them.
+      label: int [n].
+
+    Returns:
+      int64 [n]: for each source of such a set the first one of it with another label; else -1.
+    """
+    differs = np.flatnonzero(label != label[copies])
+    first_of_set, at = np.unique(copies[differs], return_index=True)
+    # Of each set, the first member and the first one that contradicts it.
+    contradicts = np.full(len(copies), -1)
+    contradicts[first_of_set] = differs[at]
+    second = contradicts[copies]
+    agrees = label == label[copies]
+    return np.where(second == -1, -1, np.where(agrees, second, copies))
+
+
+class Links:
+    """Values that are joined by links between them, directly or through others.
+
+    Only values that have a link are held. Those that are joined are named by one of them: the
+    smallest, read from the last byte backwards, because a name's leading bits choose the split, and
+    the smallest of many would nearly always choose the first. So a value that is joined to k others
+    (or joins parts with k in all) moves those of another split than its own only if it is the
+    smallest now: once in k + 1 times. What it is not joined with stays where it is.
+    """
+
+    def __init__(self) -> None:
+        """Without links."""
+        self._joined: np.ndarray = np.empty(
+            (2, 0), np.uint64
+        )  # each linked value, in order, and its name
+        self._new: list[np.ndarray] = []
+
+    def add(self, left: np.ndarray, right: np.ndarray) -> None:
+        """Links values: each uint64 [n]."""
+        names = [self._find(side) for side in (left, right)]
+        self._new.append(np.stack([left, right])[:, names[0] != names[1]])
+        if sum(links.shape[1] for links in self._new) > max(_LINKS_AT_ONCE, self._joined.shape[1]):
+            self._join()
+
+    def add_near(self, hashes: np.ndarray, table: np.uint64, max_distance: int) -> None:
+        """Links hashes that agree on the table's bits and are near enough.
+
+        Args:
+          hashes: uint64 [n], distinct.
+          table: the bits, as a mask, see `bit_tables`.
+          max_distance: how many of the 64 bits may differ.
+        """
+        hashes = hashes[np.argsort(hashes & table)]
+        for near in _near_pairs(hashes, table, max_distance):
+            self.add(*hashes[near])
+
+    def find(self, values: np.ndarray) -> np.ndarray:
+        """The name of what each value is joined with, which is itself where nothing is."""
+        self._join()
+        return self._find(values)
+
+    def __bool__(self) -> bool:
+        """Whether anything is joined."""
+        self._join()
+        return bool(self._joined.size)
+
+    def _find(self, values: np.ndarray) -> np.ndarray:
+        linked, names = self._joined
+        if not len(linked):
+            return values
+        at = np.minimum(np.searchsorted(linked, values), len(linked) - 1)
+        return np.where(linked[at] == values, names[at], values)
+
+    def _join(self) -> None:
+        if not sum(links.shape[1] for links in self._new):
+            return
+        links = np.concatenate([self._joined, *self._new], axis=1)
+        values, numbers = np.unique(links, return_inverse=True)
+        ends, count = numbers.reshape(2, -1), len(values)
+        # Of type bool: SciPy adds up the values of repeated links, and bool cannot overflow.
+        graph = coo_array((np.ones(ends.shape[1], bool), tuple(ends)), (count, count))
+        parts = connected_components(graph, directed=False)[1]
+        order = np.lexsort((values.byteswap(), parts))
+        _, first = np.unique(parts[order], return_index=True)
+        self._joined, self._new = np.stack([values, values[order[first]][parts]]), []
+
+
 def cluster_hashes(hashes: np.ndarray, max_distance: int) -> np.ndarray:
     """Clusters hashes: two within `max_distance` share one, and so does what each is near to.
 
     Equal hashes are compared once, however many there are. Of the others, only those that agree in
-    all bits of a whole table of bits are compared (see `_bit_tables`): at a distance of 4, about 21
+    all bits of a whole table of bits are compared (see `bit_tables`): at a distance of 4, about 21
     of 64. If bits are random, that is n**2 / 300,000 pairs: a million hashes take 2 s. Where half
     of the bits are the same in all hashes, it is every pair: 30,000 of them take 4 s. Memory grows
     with n only: about 80 bytes a hash.
@@ -76,51 +182,32 @@ def cluster_hashes(hashes: np.ndarray, max_distance: int) -> np.ndarray:
       max_distance: how many of the 64 bits may differ.
 
     Returns:
-      int64 [n], the cluster's number: 0, 1, 2, …
+      int64 [n], the cluster's number: 0, 1, 2, … in the order of their smallest hashes.
     """
     distinct, where = np.unique(hashes, return_inverse=True)
-    clusters = np.arange(len(distinct))
-    for table in _bit_tables(max_distance) if max_distance else ():
-        clusters = _link_by_table(distinct, clusters, table, max_distance)
-    return clusters[where]
+    links = Links()
+    for table in bit_tables(max_distance):
+        links.add_near(distinct, table, max_distance)
+    _, first, name = np.unique(links.find(distinct), return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[name][where]
 
 
-def _bit_tables(max_distance: int) -> Iterator[np.uint64]:
+def bit_tables(max_distance: int) -> Iterator[np.uint64]:
     """Masks of bits such that two hashes within the distance agree on one whole mask at least.
+
+    None for a distance of 0, at which hashes are equal.
 
     The pigeonhole principle (Manku, Jain, Das Sarma: Detecting near-duplicates for web crawling,
     WWW 2007): bits are cut into d + 2 bands, d differing bits touch d of them at most, so two
     bands remain. Masks of two bands out of d + 2 have nearly twice the bits of one out of d + 1,
     so that far fewer pairs agree by chance.
     """
+    if not max_distance:
+        return
     edges = np.arange(max_distance + 3) * HASH_BITS // (max_distance + 2)
     bands = [sum(1 << bit for bit in range(*edge)) for edge in itertools.pairwise(edges.tolist())]
     for first, second in itertools.combinations(bands, 2):
         yield np.uint64(first | second)
-
-
-def _link_by_table(
-    hashes: np.ndarray, clusters: np.ndarray, table: np.uint64, max_distance: int
-) -> np.ndarray:
-    """Joins clusters of hashes that agree on the table's bits and are near enough.
-
-    Args:
-      hashes: uint64 [n], distinct.
-      clusters: int64 [n], each hash's cluster so far.
-      table: the bits, as a mask.
-      max_distance: how many of the 64 bits may differ.
-
-    Returns:
-      int64 [n], each hash's cluster.
-    """
-    order = np.argsort(hashes & table)
-    links: list[np.ndarray] = [np.empty((2, 0), np.int64)]
-    for near in _near_pairs(hashes[order], table, max_distance):
-        pairs = order[near]
-        links.append(pairs[:, clusters[pairs[0]] != clusters[pairs[1]]])
-        if sum(link.shape[1] for link in links) > _LINKS_AT_ONCE:
-            clusters, links = _join(clusters, *np.concatenate(links, axis=1)), links[:1]
-    return _join(clusters, *np.concatenate(links, axis=1))
 
 
 def _near_pairs(hashes: np.ndarray, table: np.uint64, max_distance: int) -> Iterator[np.ndarray]:
@@ -159,42 +246,6 @@ def _near_pairs_in_run(hashes: np.ndarray, max_distance: int) -> Iterator[np.nda
         yield pairs[:, pairs[0] < pairs[1]] + first
 
 
-def join_groups(*groupings: np.ndarray) -> np.ndarray:
-    """Joins rows that are equal in any of several columns, directly or through others.
-
-    Args:
-      *groupings: each [n], of any type that sorts.
-
-    Returns:
-      int64 [n], the number of the joined group: 0, 1, 2, …
-    """
-    rows = np.arange(len(groupings[0]))
-    joined = rows
-    for grouping in groupings:
-        _, first, where = np.unique(grouping, return_index=True, return_inverse=True)
-        joined = _join(joined, rows, first[where])
-    return joined
-
-
-def _join(groups: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Joins the groups of linked rows.
-
-    Args:
-      groups: int64 [n], the number of each row's group: 0, 1, 2, ….
-      left: int64 [links], one row of each link.
-      right: int64 [links], the other one.
-
-    Returns:
-      int64 [n], the number of each row's joined group: 0, 1, 2, ….
-    """
-    if not len(left):
-        return groups
-    count = int(groups.max()) + 1
-    # Of type bool, because SciPy adds up the values of repeated links, and bool cannot overflow.
-    links = coo_array((np.ones(len(left), bool), (groups[left], groups[right])), (count, count))
-    return connected_components(links, directed=False)[1].astype(np.int64)[groups]
-
-
 def assign_splits(hashes: np.ndarray, splits: Mapping[str, float]) -> np.ndarray:
     """Assigns each hash to a split.
 
@@ -212,9 +263,7 @@ def assign_splits(hashes: np.ndarray, splits: Mapping[str, float]) -> np.ndarray
     return np.searchsorted(edges, hashes / 2.0**64, side="right")
 
 
-def stratify_splits(
-    hashes: np.ndarray, labels: np.ndarray, records: np.ndarray, splits: Mapping[str, float]
-) -> np.ndarray:
+class Strata:
     """Assigns each unit to a split so that every class gets its exact share in each.
 
     The units of a class are laid end to end in the order of their hashes, each as long as it has
@@ -230,31 +279,58 @@ def stratify_splits(
     unit: by less than one record where units are single images. In return, unlike
     `assign_splits`, adding data may move the units near a cut.
 
-    Args:
-      hashes: uint64 [n], uniformly distributed, one for each unit.
-      labels: int64 [n], the class of each unit.
-      records: int64 [n], how many records each unit has, at least 1.
-      splits: each split's name and share, adding up to 1.
-
-    Returns:
-      int64 [n], positions in `splits`.
+    Units come in ranges of their hashes: all are counted first, then each is assigned, in order.
     """
-    order = np.lexsort((hashes, labels))
-    length = records[order]
-    _, first, where, units = np.unique(
-        labels[order], return_index=True, return_inverse=True, return_counts=True
-    )
-    end = np.cumsum(length)
-    # Read backwards, since the first unit in the order has small leading bits by its selection.
-    fraction = (hashes[order[first]].byteswap() / 2.0**64)[where]
-    total = np.bincount(where, weights=length)[where]
-    point = end - length - (end - length)[first][where] + fraction * length
-    codes = np.zeros(len(hashes), np.int64)
-    for edge in np.cumsum(list(splits.values()))[:-1]:
-        codes[order] += point >= edge * total
-    if "train" in splits and (units > 1).any():
-        codes[order[first]] = list(splits).index("train")
-    return codes
+
+    def __init__(self, count: int):
+        """Without units of so many classes."""
+        self._first = np.full(count, np.iinfo(np.uint64).max)  # The class's first hash.
+        self._units, self._records, self._done = np.zeros((3, count), np.int64)
+
+    def count(self, hashes: np.ndarray, labels: np.ndarray, records: np.ndarray) -> None:
+        """Counts units.
+
+        Args:
+          hashes: uint64 [n], uniformly distributed, one for each unit.
+          labels: int [n], the class of each unit.
+          records: int64 [n], how many records each unit has, at least 1.
+        """
+        np.minimum.at(self._first, labels, hashes)
+        np.add.at(self._units, labels, 1)
+        np.add.at(self._records, labels, records)
+
+    def assign(
+        self,
+        hashes: np.ndarray,
+        labels: np.ndarray,
+        records: np.ndarray,
+        splits: Mapping[str, float],
+    ) -> np.ndarray:
+        """Assigns units whose hashes are above all that were assigned before.
+
+        Args:
+          hashes: as in `count`.
+          labels: as in `count`.
+          records: as in `count`.
+          splits: each split's name and share, adding up to 1.
+
+        Returns:
+          int64 [n], positions in `splits`.
+        """
+        order = np.lexsort((hashes, labels))
+        length, of = records[order], labels[order]
+        _, first, where = np.unique(of, return_index=True, return_inverse=True)
+        begin = np.cumsum(length) - length
+        # Read backwards, since the first unit in the order has small leading bits by its selection.
+        fraction = self._first[of].byteswap() / 2.0**64
+        point = begin - begin[first][where] + self._done[of] + fraction * length
+        codes = np.zeros(len(hashes), np.int64)
+        for edge in np.cumsum(list(splits.values()))[:-1]:
+            codes[order] += point >= edge * self._records[of].astype(float)
+        if "train" in splits and (self._units > 1).any():
+            codes[hashes == self._first[labels]] = list(splits).index("train")
+        np.add.at(self._done, labels, records)
+        return codes
 
 
 def follow_paths(forced: np.ndarray, units: np.ndarray) -> np.ndarray:

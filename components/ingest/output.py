@@ -9,14 +9,14 @@ duplicates. The manifest is written last, so that no incomplete output passes fo
 import collections
 import contextlib
 import functools
+import itertools
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from image_pipeline.components import files
@@ -54,7 +54,9 @@ from image_pipeline.components.dataset.paths import (
     in_split,
     name_copy,
 )
-from image_pipeline.components.ingest.plan import NOWHERE, Placement, Sources
+from image_pipeline.components.ingest.plan import NOWHERE, Placement, read_places
+from image_pipeline.components.ingest.prepared import SourceRows, group_by_rows
+from image_pipeline.components.ingest.ranges import Ranges
 from image_pipeline.components.ingest.shards import ShardTask, WrittenShard, read_index
 from image_pipeline.components.ingest.work_folder import RETRY_MARK, WorkFolder
 from image_pipeline.components.meaning.options import IngestOptions
@@ -62,12 +64,12 @@ from image_pipeline.components.threads import call_together, map_in_order
 
 _BOOKS = "books.json"
 _ALWAYS = (INDEX, ROWS, QUARANTINE, DUPLICATES)
+_LINES_AT_ONCE = 20_000  # Of a list, whose rows are Python's objects at a time.
 _NOTED_COLUMNS = ["path", "sha256", "reason", "message", "source_bytes", "label"]
 
 
 def write_books(
-    tables: Iterable[pa.Table],
-    sources: Sources,
+    sources: SourceRows,
     placement: Placement,
     labels: list[str],
     books_dir: str,
@@ -76,129 +78,130 @@ def write_books(
     """Writes the counts and the lists.
 
     Args:
-      tables: the rows of all sources, in their order.
-      sources: the columns that the plan used.
+      sources: the rows of all sources.
       placement: the plan's decisions.
-      labels: the label that each code in `sources.label` stands for.
+      labels: the label that each code stands for.
       books_dir: see `WorkFolder.books_dir`.
       options: of ingest.
     """
-    is_usable = sources.is_good & (placement.conflicts == NOWHERE)
-    copies = np.flatnonzero(is_usable & _repeats(placement.copies))
-    alike = find_alike(is_usable, placement)
-    bad = np.flatnonzero(~is_usable & ~sources.is_skipped).tolist()
-    skipped = np.flatnonzero(sources.is_skipped).tolist()
-    # Only the rows that a list names become Python's objects.
-    is_noted = ~is_usable
-    is_noted[np.concatenate([copies, placement.copies[copies], *alike])] = True
-    rows: dict[int, dict] = {}
-    first = 0
-    for table in tables:
-        rows |= _take_rows(table, is_noted[first : first + len(table)], first)
-        first += len(table)
-    lists: dict[type[Line], list[Any]] = {
-        Quarantined: [_quarantine_line(number, rows, placement.conflicts) for number in bad],
-        Duplicate: [_duplicate_line(number, rows, placement) for number in copies.tolist()],
-    }
-    if skipped:
-        lists[Skipped] = [
-            Skipped(os.fsdecode(row["path"]), row["reason"], row["message"], row["source_bytes"])
-            for row in map(rows.__getitem__, skipped)
-        ]
+    reasons, kinds = collections.Counter[str](), collections.Counter[str]()
+    examples: dict[str, str] = {}
+    sets = 0
+
+    def quarantined() -> Iterator[Quarantined]:
+        for place, noted in _find_noted(sources, placement.places, _is_quarantined):
+            line = _quarantine_line(place, noted)
+            reasons[line.reason] += 1
+            yield line
+
+    def skipped() -> Iterator[Skipped]:
+        for place, noted in _find_noted(sources, placement.places, _is_skipped):
+            row = noted[int(place["number"])]
+            path, kind = os.fsdecode(row["path"]), row["reason"]
+            kinds[kind] += 1
+            examples[kind] = examples.pop(kind, path)  # Its first, in the order of their last.
+            yield Skipped(path, kind, row["message"], row["source_bytes"])
+
+    def look_alikes() -> Iterator[LookAlikes]:
+        nonlocal sets
+        for line in _find_look_alikes(sources, placement, options):
+            sets += 1
+            yield line
+
+    copies = itertools.starmap(_duplicate_line, _find_noted(sources, placement.places, _is_copy))
+    lists: dict[type[Line], Iterable[Any]] = {Quarantined: quarantined(), Duplicate: copies}
+    if any(len(rows) > rows["is_skipped"].null_count for _, rows in sources.tables()):
+        lists[Skipped] = skipped()
     if options.near_duplicates is not None:
-        splits = np.array(list(options.splits))[split_of(placement)]
-        lists[LookAlikes] = [_look_alikes_line(numbers, rows, splits) for numbers in alike]
-    left_out = lists.get(Skipped, [])
-    # Files with the bytes of another one, but another label or mask.
-    differs = sources.is_good & (sources.label_hash != sources.label_hash[placement.copies])
+        lists[LookAlikes] = look_alikes()
+    call_together(*(functools.partial(write_list, books_dir, *entry) for entry in lists.items()))
+    counts = placement.counts
     books = Books(
-        found=len(sources.is_good),
-        written=int((placement.shard != NOWHERE).sum()),
-        duplicates=int((placement.original != NOWHERE).sum()),
-        quarantined=len(bad),
-        quarantine_reasons=_count(line.reason for line in lists[Quarantined]),
-        skipped=len(skipped),
-        skipped_kinds=_count(line.kind for line in left_out),
-        skipped_examples={line.kind: line.path for line in reversed(left_out)},
-        conflicting_labels=int(differs.sum()),
-        straddling=count_straddling(placement),
-        classes=_count_classes(sources, placement, labels, options),
-        near_duplicates=len(lists[LookAlikes]) if LookAlikes in lists else None,
+        found=len(sources),
+        written=int(counts.records.sum()),
+        duplicates=counts.excluded,
+        quarantined=reasons.total(),
+        quarantine_reasons=_most_frequent(reasons),
+        skipped=kinds.total(),
+        skipped_kinds=_most_frequent(kinds),
+        skipped_examples=dict(reversed(examples.items())),
+        conflicting_labels=counts.differing,
+        straddling=counts.straddling,
+        classes={
+            split: dict(sorted((labels[code], int(of[code])) for code in np.flatnonzero(of)))
+            for split, of in zip(options.splits, counts.classes, strict=True)
+        },
+        near_duplicates=sets if LookAlikes in lists else None,
     )
     content = json.dumps(books.stored_form()).encode() + b"\n"
-    call_together(
-        *(functools.partial(write_list, books_dir, *entry) for entry in lists.items()),
-        lambda: files.write_file(files.join(books_dir, _BOOKS), content),
-    )
+    files.write_file(files.join(books_dir, _BOOKS), content)
 
 
-def write_refused(tables: Iterable[pa.Table], conflicts: np.ndarray, work: WorkFolder) -> None:
+def write_refused(sources: SourceRows, places: Ranges, work: WorkFolder) -> None:
     """Lists, in the working folder, what a refused ingest cannot use.
 
     Args:
-      tables: the rows of all sources, in their order.
-      conflicts: as `Placement` has them.
+      sources: the rows of all sources.
+      places: of what is in conflict at least, see `plan.read_places`.
       work: the working folder.
     """
-    rows: dict[int, dict] = {}
-    first = 0
-    for table in tables:
-        is_bad = pc.and_(pc.is_valid(table["reason"]), pc.is_null(table["is_skipped"])).to_numpy()
-        in_conflict = conflicts[first : first + len(table)] != NOWHERE
-        rows |= _take_rows(table, is_bad | in_conflict, first)
-        first += len(table)
-    write_list(
-        work.path, Quarantined, [_quarantine_line(number, rows, conflicts) for number in rows]
-    )
+    noted = _find_noted(sources, places, _is_quarantined)
+    write_list(work.path, Quarantined, itertools.starmap(_quarantine_line, noted))
 
 
-def _take_rows(table: pa.Table, is_noted: np.ndarray, first: int) -> dict[int, dict]:
-    """Those rows of a table that a list names, by their numbers; the table's first is `first`."""
-    noted = np.flatnonzero(is_noted)
-    taken = table.select(_NOTED_COLUMNS).take(pa.array(noted)).to_pylist()
-    return dict(zip((noted + first).tolist(), taken, strict=True))
+def _is_quarantined(rows: pa.Table, places: np.ndarray) -> np.ndarray:
+    is_bad = rows["reason"].is_valid().to_numpy() & rows["is_skipped"].is_null().to_numpy()
+    return is_bad | (places["conflicts"] != NOWHERE)
 
 
-def count_straddling(placement: Placement) -> int:
-    """How many units (see `plan.join_units`) have records in more than one split.
-
-    Only paths that name different splits for what belongs together can cause it.
-    """
-    is_written = placement.shard != NOWHERE
-    splits = split_of(placement)[is_written]
-    named, unit = np.unique(placement.units[is_written], return_inverse=True)
-    lowest = np.full(len(named), len(placement.split_shards))
-    highest = np.full(len(named), NOWHERE)
-    np.minimum.at(lowest, unit, splits)
-    np.maximum.at(highest, unit, splits)
-    return int((lowest != highest).sum())
+def _is_skipped(rows: pa.Table, places: np.ndarray) -> np.ndarray:
+    return rows["is_skipped"].is_valid().to_numpy()
 
 
-def split_of(placement: Placement) -> np.ndarray:
-    """The split of each source: int64 [n], its position in the options, or NOWHERE."""
-    splits = np.searchsorted(np.cumsum(placement.split_shards), placement.shard, side="right")
-    return np.where(placement.shard == NOWHERE, NOWHERE, splits)
+def _is_copy(rows: pa.Table, places: np.ndarray) -> np.ndarray:
+    return places["copies"] != places["number"]
 
 
-def find_alike(is_usable: np.ndarray, placement: Placement) -> list[np.ndarray]:
+def _find_noted(
+    sources: SourceRows,
+    places: Ranges,
+    is_noted: Callable[[pa.Table, np.ndarray], np.ndarray],
+) -> Iterator[tuple[np.void, dict[int, dict]]]:
+    """The places of sources that a list names, each with the rows of those that its line names."""
+    for first, rows in sources.tables():
+        own = read_places(places, first, first + len(rows))
+        noted = own[is_noted(rows, own)]
+        for start in range(0, len(noted), _LINES_AT_ONCE):
+            some = noted[start : start + _LINES_AT_ONCE]
+            named = np.concatenate([some[name] for name in ("number", "copies", "conflicts")])
+            taken = sources.take(named[named != NOWHERE], _NOTED_COLUMNS)
+            for place in some:
+                yield place, taken
+
+
+def _find_look_alikes(
+    sources: SourceRows, placement: Placement, options: IngestOptions
+) -> Iterator[LookAlikes]:
     """Sets of two or more sources of different bytes that look alike, in the listing's order."""
-    members = np.flatnonzero(is_usable & ~_repeats(placement.copies))
-    members = members[np.argsort(placement.clusters[members], kind="stable")]
-    _, starts, sizes = np.unique(placement.clusters[members], return_index=True, return_counts=True)
-    several = sizes > 1
-    return [
-        members[start : start + size]
-        for start, size in zip(starts[several], sizes[several], strict=True)
-    ]
+    splits = list(options.splits)
+    for alike in placement.alike:
+        alike = alike[np.argsort(alike["cluster"], kind="stable")]
+        _, starts = np.unique(alike["cluster"], return_index=True)
+        ends = np.append(starts[1:], len(alike))[: len(starts)]
+        for a, b in group_by_rows(ends, _LINES_AT_ONCE):
+            taken = sources.take(alike["number"][starts[a] : ends[b - 1]], _NOTED_COLUMNS)
+            for start, end in zip(starts[a:b], ends[a:b], strict=True):
+                members = [taken[number] for number in alike["number"][start:end].tolist()]
+                yield LookAlikes(
+                    size=len(members),
+                    paths=[os.fsdecode(row["path"]) for row in members],
+                    labels=[row["label"] for row in members],
+                    splits=[splits[code] for code in alike["split"][start:end].tolist()],
+                )
 
 
-def _repeats(copies: np.ndarray) -> np.ndarray:
-    """Tells which sources repeat the bytes of an earlier one: bool [n]."""
-    return copies != np.arange(len(copies))
-
-
-def _quarantine_line(number: int, rows: dict[int, dict], conflicts: np.ndarray) -> Quarantined:
-    row, conflict = rows[number], int(conflicts[number])
+def _quarantine_line(place: np.void, rows: dict[int, dict]) -> Quarantined:
+    row, conflict = rows[int(place["number"])], int(place["conflicts"])
     reason, message = row["reason"], row["message"]
     if conflict != NOWHERE:
         other = rows[conflict]
@@ -213,45 +216,21 @@ def _quarantine_line(number: int, rows: dict[int, dict], conflicts: np.ndarray) 
     return Quarantined(os.fsdecode(row["path"]), reason, message, row["source_bytes"], content)
 
 
-def _duplicate_line(number: int, rows: dict[int, dict], placement: Placement) -> Duplicate:
-    row, original = rows[number], rows[int(placement.copies[number])]
+def _duplicate_line(place: np.void, rows: dict[int, dict]) -> Duplicate:
+    row, original = rows[int(place["number"])], rows[int(place["copies"])]
     return Duplicate(
         path=os.fsdecode(row["path"]),
         original=os.fsdecode(original["path"]),
         sha256=row["sha256"].hex(),
         label=row["label"],
         original_label=original["label"],
-        written=bool(placement.shard[number] != NOWHERE),
+        written=bool(place["shard"] != NOWHERE),
     )
 
 
-def _look_alikes_line(numbers: np.ndarray, rows: dict[int, dict], splits: np.ndarray) -> LookAlikes:
-    members = [rows[number] for number in numbers.tolist()]
-    return LookAlikes(
-        size=len(members),
-        paths=[os.fsdecode(row["path"]) for row in members],
-        labels=[row["label"] for row in members],
-        splits=splits[numbers].tolist(),
-    )
-
-
-def _count(names: Iterable[str]) -> dict[str, int]:
-    """Counts, the most frequent first, then by name."""
-    counts = collections.Counter(names)
+def _most_frequent(counts: collections.Counter[str]) -> dict[str, int]:
+    """The most frequent first, then by name."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _count_classes(
-    sources: Sources, placement: Placement, labels: list[str], options: IngestOptions
-) -> dict[str, dict[str, int]]:
-    """Records of each class, by split."""
-    counts = {}
-    splits = split_of(placement)
-    for code, split in enumerate(options.splits):
-        codes, records = np.unique(sources.label[splits == code], return_counts=True)
-        named = ((labels[code], int(n)) for code, n in zip(codes, records, strict=True))
-        counts[split] = dict(sorted(named))
-    return counts
 
 
 def start_output(

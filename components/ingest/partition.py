@@ -1,18 +1,18 @@
 """Brings the rows of all chunks into the order of the shards, in bounded memory.
 
-The rows are read chunk by chunk: first the few columns that the plan needs, then whole, to be
-written in the shards' order into one file. A shard's task knows where in that file its rows are.
+The rows are read some chunks at a time: first the few columns that the plan needs, then whole, to
+be written in the shards' order into one file. A shard's task knows where in that file its rows are.
 """
 
-import array
 import collections
 import contextlib
+import functools
 import hashlib
-import itertools
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,20 +24,30 @@ from image_pipeline.components.errors import UserError, raise_together
 from image_pipeline.components.ingest.output import write_books, write_refused
 from image_pipeline.components.ingest.plan import (
     NOWHERE,
+    PLACE,
+    SOURCE,
     Placement,
     Sources,
-    empty_sources,
-    find_conflicts,
-    first_copies,
     place_sources,
 )
-from image_pipeline.components.ingest.prepared import read_chunk_rows, read_rows, write_placed_rows
+from image_pipeline.components.ingest.prepared import (
+    SourceRows,
+    read_chunk_rows,
+    write_placed_rows,
+)
+from image_pipeline.components.ingest.ranges import Ranges
 from image_pipeline.components.ingest.shards import ShardTask
 from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder
 from image_pipeline.components.labels.kinds import CLASSES
 from image_pipeline.components.labels.masks import check_ids
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.threads import call_together, map_in_order
+
+_NAME = np.dtype([("name", np.int64)])
+_READ_COLUMNS = [
+    *("path", "record_id", "sha256", "label", "group", "forced_split", "further", "payload_length"),
+    *("perceptual_hash", "mask_sha256", "mask_ids"),
+]
 
 
 def plan_shards(
@@ -68,21 +78,18 @@ def plan_shards(
     # Named after all that the rows' places depend on, so that another plan's are never read.
     depends_on = [options.model_dump(mode="json"), *(chunk.name for chunk in chunks)]
     plan = hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:16]
-    with _local_rows(chunks, work) as paths:
-        sources, labels, placement = judge_rows(chunks, work, paths, options)
-        # The rows are read twice more, at the same time: those that the lists name, and whole ones,
+    with _local_rows(chunks, work) as (sources, scratch_dir):
+        labels, placement = judge_rows(chunks, work, sources, scratch_dir, options)
+        # The rows are read again, at the same time: those that the lists name, and whole ones,
         # sorted by shard, so that a task reads its own in one piece.
-        scratch_dir = work.path if work.is_local else None
         _, row_spans = call_together(
-            lambda: write_books(
-                map(read_rows, paths), sources, placement, labels, work.books_dir(plan), options
-            ),
-            lambda: write_placed_rows(paths, placement, work.placed_path(plan), scratch_dir),
+            lambda: write_books(sources, placement, labels, work.books_dir(plan), options),
+            lambda: write_placed_rows(sources, placement, work.placed_path(plan), scratch_dir),
         )
     # Classes are numbered as given, or sorted.
     classes = options.classes if options.class_ids else None
     if options.class_ids and classes is None:
-        written = np.unique(sources.label[placement.shard != NOWHERE])
+        written = np.flatnonzero(placement.counts.classes.any(axis=0))
         classes = tuple(sorted(labels[code] for code in written))
     pairs = [
         (split, shard, shards)
@@ -97,8 +104,12 @@ def plan_shards(
 
 
 def judge_rows(
-    chunks: Sequence[PreparedChunk], work: WorkFolder, paths: Sequence[str], options: IngestOptions
-) -> tuple[Sources, list[str], Placement]:
+    chunks: Sequence[PreparedChunk],
+    work: WorkFolder,
+    sources: SourceRows,
+    scratch_dir: str,
+    options: IngestOptions,
+) -> tuple[list[str], Placement]:
     """Places the sources, and stops the run if that cannot be done or too many are lost.
 
     All that is wrong is said at once, and what is not usable is listed in the working folder.
@@ -106,37 +117,33 @@ def judge_rows(
     Args:
       chunks: in the listing's order.
       work: the working folder.
-      paths: the files of their rows, on this machine.
+      sources: their rows.
+      scratch_dir: for files, on this machine's disk.
       options: of ingest.
 
     Returns:
-      The sources, what their label codes stand for, and their places.
+      What the codes of labels stand for, and the places.
 
     Raises:
       UserError: as `plan_shards`.
     """
     problems: list[UserError] = []
-    sources: Sources | None = None
+    places = Ranges(scratch_dir, PLACE, len(sources))
     try:
         check_share_of_bad(chunks, work, options)
     except UserError as error:
         problems.append(error)
     try:
         if any(chunk.found - chunk.bad - chunk.skipped for chunk in chunks):
-            sources, labels = _read_sources(chunks, paths, options)
-            placement = place_sources(sources, options)
-            check_conflicts(chunks, placement, map(read_rows, paths), options)
+            read = _read_sources(sources, scratch_dir, options)
+            placement = place_sources(read, places, options, scratch_dir)
+            check_conflicts(chunks, placement, sources, options)
     except UserError as error:
         problems.append(error)
     if problems:
-        conflicts = np.full(sum(chunk.found for chunk in chunks), NOWHERE, np.int32)
-        if sources is not None and options.conflicting_labels != "keep":
-            copies = first_copies(sources.content, sources.is_good)
-            conflicts = find_conflicts(copies, sources.label_hash, sources.is_good)
-        write_refused(map(read_rows, paths), conflicts, work)
+        write_refused(sources, places, work)
     raise_together(problems)
-    assert sources is not None  # Without a usable image there is a problem.
-    return sources, labels, placement
+    return read.labels, placement
 
 
 def check_share_of_bad(
@@ -149,15 +156,17 @@ def check_share_of_bad(
         raise UserError("The images folder holds no files; give a folder that holds images.")
     if bad < judged and bad <= options.max_bad_fraction * judged:
         return
-    reasons: dict[str, list[str]] = collections.defaultdict(list)
+    counts, examples = collections.Counter[str](), dict[str, str]()
     for chunk in chunks:
         if chunk.bad or chunk.skipped:
             rows = read_chunk_rows(chunk, work)
             for row in rows.filter(pc.is_valid(rows["reason"])).to_pylist():
                 if bad == judged or not row["is_skipped"]:
-                    reasons[row["reason"]].append(f"{os.fsdecode(row['path'])!r}: {row['message']}")
-    frequent = sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0]))[:5]
-    lines = [f"  {len(paths)} {reason}, for example {paths[0]}" for reason, paths in frequent]
+                    example = f"{os.fsdecode(row['path'])!r}: {row['message']}"
+                    examples.setdefault(row["reason"], example)
+                    counts[row["reason"]] += 1
+    frequent = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:5]
+    lines = [f"  {count} {reason}, for example {examples[reason]}" for reason, count in frequent]
     verdict = (
         f"{bad} of {judged} files are not usable, more than ingest.max_bad_fraction="
         f"{options.max_bad_fraction:g} allows"
@@ -171,33 +180,34 @@ def check_share_of_bad(
 def check_conflicts(
     chunks: Sequence[PreparedChunk],
     placement: Placement,
-    tables: Iterable[pa.Table],
+    sources: SourceRows,
     options: IngestOptions,
 ) -> None:
     """Stops the run if too many images are lost, with those of several labels."""
-    conflicts = np.flatnonzero(placement.conflicts != NOWHERE)
-    bad = sum(chunk.bad for chunk in chunks) + len(conflicts)
+    conflicts, first = placement.counts.conflicts, placement.counts.first_conflict
+    bad = sum(chunk.bad for chunk in chunks) + conflicts
     judged = sum(chunk.found - chunk.skipped for chunk in chunks)
-    if not len(conflicts) or bad <= options.max_bad_fraction * judged:
+    if not conflicts or bad <= options.max_bad_fraction * judged:
         return
-    paths = itertools.chain.from_iterable(rows["path"].to_pylist() for rows in tables)
-    example = os.fsdecode(next(itertools.islice(paths, int(conflicts[0]), None)))
+    example = os.fsdecode(sources.take(np.array([first]), ["path"])[first]["path"])
     raise UserError(
         f"{bad} of {judged} files would be lost, more than ingest.max_bad_fraction="
-        f"{options.max_bad_fraction:g} allows: {len(conflicts)} have the bytes of a file with "
+        f"{options.max_bad_fraction:g} allows: {conflicts} have the bytes of a file with "
         f"{options.label_kind.another}, for example {example!r}. Remove those that are wrong, set "
         "ingest.conflicting_labels=keep, or raise ingest.max_bad_fraction."
     )
 
 
 @contextlib.contextmanager
-def _local_rows(chunks: Sequence[PreparedChunk], work: WorkFolder) -> Iterator[list[str]]:
-    """Paths on this machine's disk to the rows of chunks; copies, if they are elsewhere."""
+def _local_rows(
+    chunks: Sequence[PreparedChunk], work: WorkFolder
+) -> Iterator[tuple[SourceRows, str]]:
+    """The rows of chunks on this machine's disk, copied if they are elsewhere; and a folder on it.
+
+    The folder is deleted after the block.
+    """
     paths = [work.rows_path(name) for chunk in chunks for name in chunk.names]
-    if work.is_local:
-        yield paths
-        return
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=work.path if work.is_local else None) as folder:
 
         def copy(path: str) -> str:
             target = files.join(folder, path.rpartition("/")[2])
@@ -205,79 +215,86 @@ def _local_rows(chunks: Sequence[PreparedChunk], work: WorkFolder) -> Iterator[l
                 file.writelines(files.read_blocks(path))
             return target
 
-        yield list(map_in_order(copy, paths, files.count_threads(work.path)))
+        if not work.is_local:
+            paths = list(map_in_order(copy, paths, files.count_threads(work.path)))
+        yield SourceRows(paths), folder
 
 
-def _read_sources(
-    chunks: Sequence[PreparedChunk], paths: Sequence[str], options: IngestOptions
-) -> tuple[Sources, list[str]]:
-    """Reads the plan's columns of all rows, and the labels that the label codes stand for."""
+def _read_sources(sources: SourceRows, scratch_dir: str, options: IngestOptions) -> Sources:
+    """Reads what the plan needs of all rows, and checks their names and masks.
+
+    Raises:
+      UserError: if several have one name, or it must be said whether 255 is a class of the masks.
+    """
     split_codes = {split: code for code, split in enumerate(options.splits)}
     label_codes: dict[object, int] = {}
     stratum_codes: dict[object, int] = {}
     mask_ids: set[int] = set()
-    names = array.array("q")  # Hashes: 8 bytes an image.
-    sources, done = empty_sources(sum(chunk.found for chunk in chunks)), 0
-    for path in paths:
-        rows = read_rows(path)
-        window = slice(done, done + len(rows))
-        content = _halves(rows["sha256"])
-        sources.is_good[window] = rows["reason"].is_null().to_numpy()
-        sources.is_skipped[window] = rows["is_skipped"].is_valid().to_numpy()
-        sources.content[window] = content
-        sources.record_id[window] = _halves(rows["record_id"])
-        sources.group[window] = _hash_groups(rows["group"].to_pylist(), content[:, 0])
-        sources.forced_split[window] = _codes(rows["forced_split"], split_codes)
-        sources.label[window] = _number(rows["label"].to_pylist(), label_codes)
-        sources.label_hash[window] = _hash_labels(rows, sources.label[window], options)
-        sources.stratum[window] = sources.label[window]
+    usable, names = (Ranges(scratch_dir, dtype, len(sources)) for dtype in (SOURCE, _NAME))
+    for first, table in sources.tables():
+        is_usable = table["reason"].is_null()
+        rows = table.select(_READ_COLUMNS).filter(is_usable)
+        read = np.empty(len(rows), SOURCE)
+        read["number"] = first + np.flatnonzero(is_usable.to_numpy())
+        read["content"] = _halves(rows["sha256"])
+        read["record_id"] = _halves(rows["record_id"])
+        group = _code(rows["group"], lambda name: _hash_group(name or ""), np.uint64)
+        is_alone = rows["group"].is_null().to_numpy()
+        read["group"] = np.where(is_alone, read["content"][:, 0], group)
+        read["forced_split"] = _code(rows["forced_split"], lambda n: split_codes.get(n, NOWHERE))
+        read["label"] = _code(rows["label"], functools.partial(_find_code, label_codes))
+        read["label_hash"] = read["stratum"] = read["label"]
+        if options.label_kind is not CLASSES:
+            read["label_hash"] = [_hash(labels) for labels in read_labels(rows, options)]
         if isinstance(options.stratify, str):
             strata = _read_column(rows, options.stratify, options)
-            sources.stratum[window] = _number(strata, stratum_codes)
-        sources.stored_bytes[window] = rows["payload_length"].to_numpy()
-        sources.perceptual_hash[window] = rows["perceptual_hash"].fill_null(0).to_numpy()
-        mask_ids.update(rows["mask_ids"].combine_chunks().flatten().unique().to_pylist())
-        names.extend(map(hash, _usable_names(rows)))
-        done += len(rows)
-    _check_names(np.frombuffer(names, np.int64), map(read_rows, paths))
+            read["stratum"] = [_find_code(stratum_codes, stratum) for stratum in strata]
+        read["stored_bytes"] = rows["payload_length"].to_numpy()
+        read["perceptual_hash"] = rows["perceptual_hash"].fill_null(0).to_numpy()
+        usable.add_by_hash(read, read["content"][:, 0])
+        hashes = np.fromiter(map(hash, rows["path"].to_pylist()), np.int64, len(rows))
+        names.add_by_hash(hashes.view(_NAME), hashes.view(np.uint64))
+        mask_ids.update(pc.list_flatten(rows["mask_ids"]).unique().to_pylist())
+    _check_names(names, sources)
     check_ids(mask_ids, options.masks)
-    return sources, [str(label or "") for label in label_codes]
+    labels = [str(label or "") for label in label_codes]
+    return Sources(len(sources), usable, labels, max(len(labels), len(stratum_codes)))
 
 
-def _check_names(hashes: np.ndarray, tables: Iterable[pa.Table]) -> None:
+def _check_names(names: Ranges, sources: SourceRows) -> None:
     """Refuses names that several images have: books, retries and fixes tell images by their names.
 
     Args:
-      hashes: int64 [n], of the names of all usable images; what is not written may have any name.
-      tables: all rows, which are read only if hashes repeat.
+      names: hashes of the names of all usable images; what is not written may have any name.
+      sources: all rows, which are read only if hashes repeat.
     """
-    ordered = np.sort(hashes)
-    repeated = set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
-    seen: set[bytes] = set()
-    for name in (name for rows in tables if repeated for name in _usable_names(rows)):
-        if hash(name) in repeated and name in seen:
-            raise UserError(
-                f"Two images are called {os.fsdecode(name)!r}, and each must have a name of "
-                f"its own (such names: {len(repeated)}); correct what the source calls "
-                "them, or let a generator leave out 'path'."
-            )
-        seen.update({name} if hash(name) in repeated else ())
+    repeated, seen = set[int](), set[bytes]()
+    for rows in names.drain():
+        ordered = rows["name"]
+        repeated.update(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
+    for _, rows in sources.tables() if repeated else ():
+        for name in rows["path"].filter(rows["reason"].is_null()).to_pylist():
+            if hash(name) in repeated and name in seen:
+                raise UserError(
+                    f"Two images are called {os.fsdecode(name)!r}, and each must have a name of "
+                    f"its own (such names: {len(repeated)}); correct what the source calls "
+                    "them, or let a generator leave out 'path'."
+                )
+            seen.update({name} if hash(name) in repeated else ())
 
 
-def _usable_names(rows: pa.Table) -> list[bytes]:
-    return rows["path"].filter(rows["reason"].is_null()).to_pylist()
+def _code(
+    column: pa.ChunkedArray, code: Callable[[Any], int], dtype: type = np.int32
+) -> np.ndarray:
+    """A number for each value of a column; `code` is asked once for each distinct one."""
+    encoded = column.combine_chunks().dictionary_encode("encode")
+    codes: np.ndarray = np.array([code(value) for value in encoded.dictionary.to_pylist()], dtype)
+    return codes[encoded.indices.to_numpy()]
 
 
-def _number(values: Sequence[object], codes: dict[object, int]) -> np.ndarray:
-    """A code for each value, int32 [n]; values without one yet get the next."""
-    return np.array([codes.setdefault(value, len(codes)) for value in values], np.int32)
-
-
-def _hash_labels(rows: pa.Table, label: np.ndarray, options: IngestOptions) -> np.ndarray:
-    """A code for the labels of each image: that of its class, where it has no others."""
-    if options.label_kind is CLASSES:
-        return label
-    return np.array([_hash(labels) for labels in read_labels(rows, options)], np.int64)
+def _find_code(codes: dict[object, int], value: object) -> int:
+    """The value's code; one that has none yet gets the next."""
+    return codes.setdefault(value, len(codes))
 
 
 def read_labels(rows: pa.Table, options: IngestOptions) -> list[object]:
@@ -302,18 +319,12 @@ def _read_column(rows: pa.Table, name: str, options: IngestOptions) -> list[obje
 
 
 def _halves(column: pa.ChunkedArray) -> np.ndarray:
-    """The first 16 bytes of a binary column as big-endian uint64 [n, 2]; nulls become zeros."""
-    joined = b"".join(value[:16] if value else bytes(16) for value in column.to_pylist())
-    return np.frombuffer(joined, ">u8").reshape(-1, 2).astype(np.uint64)
+    """The first 16 bytes of a binary column of fixed width, as big-endian uint64 [n, 2]."""
+    array = column.combine_chunks()
+    width = array.type.byte_width
+    data = np.frombuffer(array.buffers()[1], np.uint8, len(array) * width, array.offset * width)
+    return data.reshape(-1, width)[:, :16].copy().view(">u8").astype(np.uint64)
 
 
-def _hash_groups(groups: list[str | None], content: np.ndarray) -> np.ndarray:
-    hashes = content.copy()
-    for row, group in enumerate(groups):
-        if group is not None:
-            hashes[row] = int.from_bytes(hashlib.sha256(group.encode()).digest()[:8], "big")
-    return hashes
-
-
-def _codes(column: pa.ChunkedArray, codes: dict) -> np.ndarray:
-    return np.array([codes.get(value, NOWHERE) for value in column.to_pylist()], np.int32)
+def _hash_group(name: str) -> int:
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")

@@ -1,88 +1,110 @@
 """Decides where every prepared source goes: duplicate, quarantined, or a place in a shard.
 
-A record's place is a pure function of the seed, its id and, for its split, its unit (see `groups`).
+A record's place is a pure function of the seed, its id and, for its split, its unit: what must
+share a split (exact copies, groups, what looks alike, and what these join; see `groups.Links`).
 
-Arithmetic on columns only (NumPy): no files, no Beam; for at most 2^31 sources. It takes about 95
-bytes of memory per source, or 160 with near-duplicates and strata.
+No process sees all sources at once. They go through files by ranges of a key (see `ranges`): of the
+content's hash, in which equal files are together; of the unit, in which all is that must share a
+split; of the order's key, in which a record's place follows from how many come before; and of its
+number in the listing, in the order of which they are written down. Only what is joined with others
+is held for all: links between different groups, 48 bytes each.
 """
 
 import dataclasses
+import functools
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from image_pipeline.components.errors import UserError, raise_together
 from image_pipeline.components.hashing import mix64
 from image_pipeline.components.ingest.groups import (
+    Links,
+    Strata,
     assign_splits,
-    cluster_hashes,
+    bit_tables,
+    find_conflicts,
+    first_copies,
     follow_paths,
-    join_groups,
-    stratify_splits,
 )
+from image_pipeline.components.ingest.ranges import Ranges, select
 from image_pipeline.components.meaning.options import IngestOptions
 
 NOWHERE = -1
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
-# Measured for the stage that plans, with the rows it reads (docs/scale.md): 231 B a source, and 65
-# more for near-duplicates and strata, beside what the process holds anyway.
-_BYTES_PER_SOURCE, _BYTES_FURTHER, _BYTES_OF_PROCESS = 231, 65, 10**9
+# Of the process that plans, however many sources there are (docs/scale.md).
+PLAN_BYTES = 10**9
+
+# What is known of a source that is usable:
+SOURCE = np.dtype(
+    [
+        ("number", np.int64),  # in the listing
+        ("content", np.uint64, 2),  # the first 16 bytes of the content's SHA-256
+        ("record_id", np.uint64, 2),
+        ("group", np.uint64),  # a hash of the group, or of the content where there is no group
+        ("label_hash", np.int64),  # a code or hash of its labels: class, tags or value, mask, boxes
+        ("stored_bytes", np.int64),
+        ("perceptual_hash", np.uint64),  # 0 unless `options.near_duplicates` is set
+        ("label", np.int32),  # a code for each label
+        ("stratum", np.int32),  # a code for what `options.stratify` names, mostly the label
+        ("forced_split", np.int32),  # position in `options.splits`, or NOWHERE
+    ]
+)
+# Then, when its copies are known:
+_KNOWN = np.dtype(
+    [
+        ("number", np.int64),
+        ("copies", np.int64),  # number of the first source with the same bytes, mostly its own
+        ("cluster", np.int64),  # number of the first one that looks alike, or NOWHERE
+        ("unit", np.uint64),  # equal for sources that must share a split
+        *((name, SOURCE[name]) for name in ("record_id", "stored_bytes", "perceptual_hash")),
+        *((name, SOURCE[name]) for name in ("label", "stratum", "forced_split")),
+        ("first_forced_split", np.int32),  # of the first source with the same bytes
+    ]
+)
+# When its split is:
+_SPLIT = np.dtype(
+    [
+        *((name, _KNOWN[name]) for name in ("number", "copies", "cluster", "record_id")),
+        ("key", np.uint64),
+        ("split", np.int32),
+    ]
+)
+# And in the end:
+PLACE = np.dtype(
+    [
+        ("number", np.int64),
+        ("copies", np.int64),  # number of the first source with the same bytes (itself, if none is)
+        # For a source that is quarantined because one of the same bytes has another label, the
+        # number of the first such one, or NOWHERE.
+        ("conflicts", np.int64),
+        ("shard", np.int64),  # counted over all splits, or NOWHERE
+        ("position", np.int64),  # within the shard, or NOWHERE
+    ]
+)
+# Sources of a set of different bytes that look alike.
+ALIKE = np.dtype([("number", np.int64), ("cluster", np.int64), ("split", np.int64)])
+_LOOK = np.dtype([("look", np.uint64)])
 
 
 @dataclasses.dataclass(frozen=True)
 class Sources:
-    """What the plan knows about n sources, in the order of the listing.
+    """What the plan knows about all sources.
 
     Attributes:
-      is_good: bool [n], False for sources that are not usable, whose other columns mean nothing.
-      is_skipped: bool [n], those of them that are no images, so that they are not quarantined.
-      content: uint64 [n, 2], the first 16 bytes of the content's SHA-256.
-      record_id: uint64 [n, 2].
-      group: uint64 [n], a hash of the group, or of the content where there is no group.
-      forced_split: int32 [n], position in `options.splits`, or NOWHERE.
-      label: int32 [n], a code for each label.
-      label_hash: int64 [n], a code or hash of its labels: class, tags or value, mask and boxes.
-      stratum: int32 [n], a code for what `options.stratify` names, which is mostly the label.
-      stored_bytes: int64 [n].
-      perceptual_hash: uint64 [n], all 0 unless `options.near_duplicates` is set.
+      count: how many there are, with those that are not usable.
+      usable: those that are, of type SOURCE, in ranges of `content`.
+      labels: what each code in `label` stands for.
+      strata: how many codes there are in `stratum`.
     """
 
-    is_good: np.ndarray
-    is_skipped: np.ndarray
-    content: np.ndarray
-    record_id: np.ndarray
-    group: np.ndarray
-    forced_split: np.ndarray
-    label: np.ndarray
-    label_hash: np.ndarray
-    stratum: np.ndarray
-    stored_bytes: np.ndarray
-    perceptual_hash: np.ndarray
-
-
-def memory_to_plan(count: int, options: IngestOptions) -> int:
-    """About how many bytes of memory the process needs that plans this many sources."""
-    has_more = options.near_duplicates is not None or bool(options.stratify)
-    return _BYTES_OF_PROCESS + count * (_BYTES_PER_SOURCE + has_more * _BYTES_FURTHER)
-
-
-def empty_sources(count: int) -> Sources:
-    """Empty columns for this many sources, so that nothing is held twice while they are filled."""
-    return Sources(
-        is_good=np.zeros(count, bool),
-        is_skipped=np.zeros(count, bool),
-        content=np.zeros((count, 2), np.uint64),
-        record_id=np.zeros((count, 2), np.uint64),
-        group=np.zeros(count, np.uint64),
-        forced_split=np.zeros(count, np.int32),
-        label=np.zeros(count, np.int32),
-        label_hash=np.zeros(count, np.int64),
-        stratum=np.zeros(count, np.int32),
-        stored_bytes=np.zeros(count, np.int64),
-        perceptual_hash=np.zeros(count, np.uint64),
-    )
+    count: int
+    usable: Ranges
+    labels: list[str]
+    strata: int
 
 
 class EmptySplit(UserError):
@@ -98,214 +120,280 @@ class EmptySplit(UserError):
         self.copied = tuple(copied)
 
 
-@dataclasses.dataclass(frozen=True)
-class Placement:
-    """Where n sources go.
+@dataclasses.dataclass
+class Counts:
+    """What the plan counts on its way.
 
     Attributes:
-      shard: int32 [n], number of the shard counted over all splits, or NOWHERE.
-      position: int32 [n], place within the shard, or NOWHERE.
-      original: int32 [n], for an excluded duplicate the source it repeats, or NOWHERE.
-      copies: int32 [n], the first source with the same bytes (itself, if there is none before).
-      conflicts: int32 [n], for a source that is quarantined because one of the same bytes has
-        another label, the first such one, or NOWHERE.
-      clusters: int32 [n], the first source that looks alike (itself, if there is none before).
-      units: uint64 [n], equal for sources that must share a split.
-      split_shards: each split's number of shards, in the order of `options.splits`.
+      usable: sources that are usable, without those in conflict.
+      copied: sources with the bytes of an earlier one.
+      excluded: how many of these are left out.
+      conflicts: sources in quarantine because others of the same bytes have other labels.
+      first_conflict: the number of the first of these.
+      differing: sources with another label than the first one with the same bytes.
+      given: codes of the splits that paths of usable sources name, and NOWHERE.
+      records: int64 [splits].
+      stored_bytes: int64 [splits], of these.
+      classes: int64 [splits, labels], records of each class.
+      straddling: units with records in more than one split, which only paths can cause that name
+        different splits for what belongs together.
     """
 
-    shard: np.ndarray
-    position: np.ndarray
-    original: np.ndarray
-    copies: np.ndarray
-    conflicts: np.ndarray
-    clusters: np.ndarray
-    units: np.ndarray
+    records: np.ndarray
+    stored_bytes: np.ndarray
+    classes: np.ndarray
+    usable: int = 0
+    copied: int = 0
+    excluded: int = 0
+    conflicts: int = 0
+    first_conflict: int = np.iinfo(np.int64).max
+    differing: int = 0
+    given: set[int] = dataclasses.field(default_factory=set)
+    straddling: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Placement:
+    """Where the sources go.
+
+    Attributes:
+      places: see `read_places`.
+      alike: of type ALIKE, in ranges of `cluster`.
+      split_shards: each split's number of shards, in the order of `options.splits`.
+      shard_ends: int64 [shards], how many records the shards up to each one have together.
+      counts: of all sources.
+    """
+
+    places: Ranges
+    alike: Ranges
     split_shards: tuple[int, ...]
+    shard_ends: np.ndarray
+    counts: Counts
 
 
-def place_sources(sources: Sources, options: IngestOptions) -> Placement:
+def read_places(places: Ranges, first: int, end: int) -> np.ndarray:
+    """The places of the sources from one number to another, also of those not usable.
+
+    Args:
+      places: of usable ones, of type PLACE, in ranges of their numbers.
+      first: the first number.
+      end: the number after the last one.
+
+    Returns:
+      PLACE [end - first].
+    """
+    placed = _place_nowhere(np.arange(first, end), np.arange(first, end))
+    for rows in places.between(first, end):
+        placed[rows["number"] - first] = rows
+    return placed
+
+
+def place_sources(
+    sources: Sources, places: Ranges, options: IngestOptions, folder: str
+) -> Placement:
     """Places every source; the same sources and options always give the same places.
+
+    Args:
+      sources: which are used up.
+      places: gets their places, see `read_places`; after an error, those of what is in conflict.
+      options: of ingest.
+      folder: for files, on this machine's disk.
 
     Raises:
       UserError: with all that is wrong: splits that would be empty (alone: `EmptySplit`),
         duplicates or conflicting labels that are not allowed.
     """
-    problems: list[UserError] = []
+    spread, splits = functools.partial(Ranges, folder, rows=sources.count), len(options.splits)
+    classes = np.zeros((splits, len(sources.labels)), np.int64)
+    counts = Counts(np.zeros(splits, np.int64), np.zeros(splits, np.int64), classes)
+    alike, known, units = spread(ALIKE), spread(_KNOWN), Links()
     # Exact copies first: everything else is decided for the first of equal files.
-    copies = first_copies(sources.content, sources.is_good)
-    is_copy = sources.is_good & (copies != np.arange(len(copies)))
-    if options.duplicates == "error" and is_copy.any():
-        told = f"{is_copy.sum()} files repeat the bytes of another one, and ingest.duplicates=error"
-        problems.append(UserError(f"{told}; remove them, or set ingest.duplicates=keep_first."))
-    # Equal bytes with different labels: one is wrong, and nobody knows which, so none is written.
-    conflicts = np.full(len(copies), NOWHERE, np.int32)
-    if options.conflicting_labels != "keep":
-        conflicts = find_conflicts(copies, sources.label_hash, sources.is_good)
-    lost = int((conflicts != NOWHERE).sum())
-    if lost and options.conflicting_labels == "error":
-        problems.append(
-            UserError(
-                f"{lost} files have the bytes of a file with {options.label_kind.another}, and "
-                "ingest.conflicting_labels=error; remove those that are wrong, or set "
-                "ingest.conflicting_labels=quarantine, which lists them."
-            )
-        )
-    sources = dataclasses.replace(sources, is_good=sources.is_good & (conflicts == NOWHERE))
-    is_copy &= sources.is_good
-    excluded = is_copy if options.duplicates == "keep_first" else np.zeros_like(is_copy)
-    is_written = sources.is_good & ~excluded
+    for rows in sources.usable.drain():
+        settled, nowhere = _settle_copies(rows, units, counts, options)
+        known.add_by_hash(settled, settled["unit"])
+        places.add_by_number(nowhere, nowhere["number"])
+    problems = _find_problems(counts, options)
     # What looks alike or shares a group must share a split, or evaluation would see training data.
-    # Excluded copies still join units: they may be of another group.
-    clusters = find_clusters(sources, options)
-    units = join_units(sources, copies, clusters)
-    splits = _choose_splits(sources, is_written, copies, units, options)
-    # Records in the order of their keys, cut into shards of equal counts.
-    shard = np.full(len(splits), NOWHERE, np.int32)
-    position = np.full(len(splits), NOWHERE, np.int32)
-    split_shards: list[int] = []
-    filled = {*splits[is_written].tolist()}
-    if empty := [name for code, name in enumerate(options.splits) if code not in filled]:
-        problems.append(_explain_empty(empty, sources, is_written, splits, lost, options))
-    raise_together(problems)
-    for code in range(len(options.splits)):
-        members = np.flatnonzero(is_written & (splits == code))
-        ids = sources.record_id[members]
-        keys = order_keys(ids, options.seed)
-        members = members[np.lexsort((ids[:, 1], ids[:, 0], keys))]
-        stored_bytes = int(sources.stored_bytes[members].sum())
-        count = count_shards(stored_bytes, len(members), options.shard_bytes, options.shards)
-        edges = shard_edges(len(members), count)
-        local = np.repeat(np.arange(count), np.diff(edges))
-        shard[members] = sum(split_shards) + local
-        position[members] = np.arange(len(members)) - edges[local]
-        split_shards.append(count)
-    original = np.where(excluded, copies, np.int32(NOWHERE))
-    return Placement(
-        shard, position, original, copies, conflicts, clusters, units, tuple(split_shards)
-    )
-
-
-def find_conflicts(copies: np.ndarray, label: np.ndarray, is_good: np.ndarray) -> np.ndarray:
-    """Finds sources of the same bytes that do not agree on the label.
-
-    Args:
-      copies: as `first_copies` gives them.
-      label: int [n].
-      is_good: bool [n]; the others are in no conflict.
-
-    Returns:
-      int32 [n]: for each source of such a set the first one of it with another label; else NOWHERE.
-    """
-    conflicts = np.full(len(copies), NOWHERE, np.int32)
-    differs = np.flatnonzero(is_good & (label != label[copies]))
-    first_of_set, at = np.unique(copies[differs], return_index=True)
-    # Of each set, the first member and the first one that contradicts it.
-    contradicts = np.full(len(copies), NOWHERE, np.int32)
-    contradicts[first_of_set] = differs[at]
-    second = contradicts[copies]
-    in_conflict = is_good & (second != NOWHERE)
-    agrees = label == label[copies]
-    conflicts[in_conflict] = np.where(agrees, second, copies)[in_conflict]
-    return conflicts
-
-
-def first_copies(content: np.ndarray, is_good: np.ndarray) -> np.ndarray:
-    """Finds, for each source, the first one with the same content.
-
-    Args:
-      content: uint64 [n, 2].
-      is_good: bool [n]; the others are never anyone's copy.
-
-    Returns:
-      int32 [n], positions; a source's own position where nothing before it is equal.
-    """
-    order = np.lexsort((content[:, 1], content[:, 0], ~is_good))  # stable: equal ones stay in order
-    ordered = content[order]
-    starts_run = np.ones(len(order), bool)
-    starts_run[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    starts_run |= ~is_good[order]
-    first_of_run = np.maximum.accumulate(np.where(starts_run, np.arange(len(order)), 0))
-    copies = np.empty(len(order), np.int32)
-    copies[order] = order[first_of_run]
-    return copies
-
-
-def find_clusters(sources: Sources, options: IngestOptions) -> np.ndarray:
-    """Finds, for each source, the first one that looks alike, directly or through others.
-
-    Returns:
-      int32 [n], positions; a source's own where nothing before it looks alike, or if
-      `options.near_duplicates` is None.
-    """
-    clusters = np.arange(len(sources.is_good), dtype=np.int32)
     if options.near_duplicates is not None:
-        good = np.flatnonzero(sources.is_good)
-        numbers = cluster_hashes(sources.perceptual_hash[good], options.near_duplicates)
-        _, first = np.unique(numbers, return_index=True)
-        clusters[good] = good[first[numbers]]
-    return clusters
+        known = _find_clusters(known, units, options, spread)
+    if units:
+        joined = spread(_KNOWN)
+        for rows in known.drain():
+            rows["unit"] = units.find(rows["unit"])
+            joined.add_by_hash(rows, rows["unit"])
+        known = joined
+    strata = Strata(sources.strata)
+    for rows in known if options.stratify else ():
+        strata.count(*_find_free(rows)[:3])
+    ordered = spread(_SPLIT)
+    for rows in known.drain():
+        split = _choose_splits(rows, strata, options)
+        _count_records(rows, split, counts)
+        keys = order_keys(rows["record_id"], options.seed)
+        ordered.add_by_hash(select(rows, _SPLIT, key=keys, split=split), keys)
+    # Records in the order of their keys, cut into shards of equal counts.
+    if empty := [name for name, n in zip(options.splits, counts.records, strict=True) if not n]:
+        problems.append(_explain_empty(empty, counts, options))
+    raise_together(problems)
+    sizes = zip(counts.stored_bytes.tolist(), counts.records.tolist(), strict=True)
+    split_shards = [count_shards(*size, options.shard_bytes, options.shards) for size in sizes]
+    edges = [shard_edges(*each) for each in zip(counts.records, split_shards, strict=True)]
+    done, first_shards = np.zeros(splits, np.int64), np.cumsum([0, *split_shards])
+    for rows in ordered.drain():
+        ids, keys = rows["record_id"], rows["key"]
+        rows = rows[np.lexsort((ids[:, 1], ids[:, 0], keys, rows["split"]))]
+        ends = np.searchsorted(rows["split"], np.arange(splits + 1))
+        for code, (start, end) in enumerate(itertools.pairwise(ends.tolist())):
+            rank = done[code] + np.arange(end - start)
+            local = np.searchsorted(edges[code], rank, side="right") - 1
+            place = {"shard": first_shards[code] + local, "position": rank - edges[code][local]}
+            own = select(rows[start:end], PLACE, conflicts=NOWHERE, **place)
+            places.add_by_number(own, own["number"])
+            done[code] += end - start
+        looks = select(rows[rows["cluster"] != NOWHERE], ALIKE)
+        alike.add_by_number(looks, looks["cluster"])
+    ends = np.cumsum(np.concatenate([np.diff(each) for each in edges]))
+    return Placement(places, alike, tuple(split_shards), ends, counts)
 
 
-def join_units(sources: Sources, copies: np.ndarray, clusters: np.ndarray) -> np.ndarray:
-    """Joins what must share a split: exact copies, groups and clusters, and what these join.
+def _settle_copies(
+    rows: np.ndarray, units: Links, counts: Counts, options: IngestOptions
+) -> tuple[np.ndarray, np.ndarray]:
+    """Decides what copies and conflicts decide, for a range of contents.
 
-    A unit is named by the group hash of one of its members: the smallest one, read from the last
-    byte backwards, because the leading bits choose the split, and the smallest of many would
-    nearly always choose the first. So a unit of one group or content keeps that one's hash. An
-    image that is added to a unit of k different groups or contents (or joins units with k in all)
-    moves those of another split than its own only if its hash is the smallest now: once in k + 1
-    times. All other units stay where they are.
+    Equal bytes with different labels: one is wrong, and nobody knows which, so none is written.
 
     Returns:
-      uint64 [n], equal for sources of one unit.
+      The sources that go on, of type _KNOWN; and the places of those that are not written.
     """
-    is_single = clusters == np.arange(len(clusters))
-    if is_single.all() and (sources.group == sources.group[copies]).all():
-        return sources.group  # The common case needs no graph.
-    units = sources.group.copy()
-    good = np.flatnonzero(sources.is_good)
-    group = sources.group[good]
-    numbers = join_groups(group, copies[good], clusters[good])
-    order = np.lexsort((group.byteswap(), numbers))
-    _, first = np.unique(numbers[order], return_index=True)
-    units[good] = group[order[first]][numbers]
-    return units
+    number, label = rows["number"], rows["label_hash"]
+    first = first_copies(rows["content"])
+    conflicts = np.full(len(rows), NOWHERE)
+    if options.conflicting_labels != "keep":
+        conflicts = find_conflicts(first, label)
+    is_lost, is_copy = conflicts != NOWHERE, first != np.arange(len(rows))
+    is_excluded = is_copy & ~is_lost & (options.duplicates == "keep_first")
+    counts.usable += int((~is_lost).sum())
+    counts.copied += int(is_copy.sum())
+    counts.excluded += int(is_excluded.sum())
+    counts.conflicts += int(is_lost.sum())
+    counts.first_conflict = min([counts.first_conflict, *number[is_lost][:1].tolist()])
+    counts.differing += int((label != label[first]).sum())
+    counts.given.update(np.unique(rows["forced_split"][~is_lost]).tolist())
+    # Excluded copies still join units: they may be of another group, or look like others.
+    units.add(rows["group"][~is_lost], rows["group"][first][~is_lost])
+    further = {"unit": rows["group"], "first_forced_split": rows["forced_split"][first]}
+    known = select(rows, _KNOWN, copies=number[first], cluster=NOWHERE, **further)
+    goes_on = ~is_lost & (~is_excluded | (options.near_duplicates is not None))
+    nowhere = _place_nowhere(number, np.where(is_lost, number, number[first]))
+    nowhere["conflicts"][is_lost] = number[conflicts[is_lost]]
+    return known[goes_on], nowhere[is_lost | is_excluded]
 
 
-def _choose_splits(
-    sources: Sources,
-    is_written: np.ndarray,
-    copies: np.ndarray,
-    units: np.ndarray,
-    options: IngestOptions,
-) -> np.ndarray:
-    """Chooses every source's split; what the bad ones get means nothing.
+def _place_nowhere(numbers: np.ndarray, copies: np.ndarray) -> np.ndarray:
+    places = np.full(len(numbers), NOWHERE, PLACE)
+    places["number"], places["copies"] = numbers, copies
+    return places
+
+
+def _find_problems(counts: Counts, options: IngestOptions) -> list[UserError]:
+    problems = []
+    if options.duplicates == "error" and counts.copied:
+        told = f"{counts.copied} files repeat the bytes of another one"
+        told += ", and ingest.duplicates=error; remove them, or set ingest.duplicates=keep_first."
+        problems.append(UserError(told))
+    if counts.conflicts and options.conflicting_labels == "error":
+        told = (
+            f"{counts.conflicts} files have the bytes of a file with {options.label_kind.another}"
+        )
+        told += ", and ingest.conflicting_labels=error; remove those that are wrong, or set "
+        told += "ingest.conflicting_labels=quarantine, which lists them."
+        problems.append(UserError(told))
+    return problems
+
+
+def _find_clusters(
+    known: Ranges, units: Links, options: IngestOptions, spread: Callable[[np.dtype], Ranges]
+) -> Ranges:
+    """Joins the units of what looks alike, directly or through others, and names the sets of it.
+
+    Returns:
+      The sources, of type _KNOWN, without copies that are left out.
+    """
+    looks, links, most_bits = spread(_LOOK), Links(), options.near_duplicates or 0
+    for rows in known:
+        own = np.unique(rows["perceptual_hash"])
+        looks.add_by_hash(own.view(_LOOK), mix64(own))
+    for table in bit_tables(most_bits):
+        agreeing = spread(_LOOK)
+        for some in looks:
+            own = np.unique(some["look"])
+            agreeing.add_by_hash(own.view(_LOOK), mix64(own & table))
+        for some in agreeing.drain():
+            links.add_near(some["look"], table, most_bits)
+    alike, clustered = spread(_KNOWN), spread(_KNOWN)
+    for rows in known.drain():
+        rows["perceptual_hash"] = links.find(rows["perceptual_hash"])
+        alike.add_by_hash(rows, mix64(rows["perceptual_hash"]))
+    for rows in alike.drain():
+        looks_of, first, where = np.unique(
+            rows["perceptual_hash"], return_index=True, return_inverse=True
+        )
+        units.add(rows["unit"], rows["unit"][first][where])
+        is_first = rows["copies"] == rows["number"]
+        is_alike = is_first & (np.bincount(where[is_first], minlength=len(looks_of)) > 1)[where]
+        rows["cluster"] = np.where(is_alike, rows["number"][first][where], NOWHERE)
+        rows = rows[is_first | (options.duplicates != "keep_first")]
+        clustered.add_by_hash(rows, rows["unit"])
+    return clustered
+
+
+def _find_free(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The units of a range whose split no path names.
+
+    Returns:
+      Hash, stratum and number of records of each; and the position of each record's unit among
+      them, or NOWHERE.
+    """
+    free = follow_paths(rows["first_forced_split"], rows["unit"]) == NOWHERE
+    hashes, first, where, records = np.unique(
+        rows["unit"][free], return_index=True, return_inverse=True, return_counts=True
+    )
+    unit = np.full(len(rows), NOWHERE)
+    unit[free] = where
+    return hashes, rows["stratum"][free][first], records, unit
+
+
+def _choose_splits(rows: np.ndarray, strata: Strata, options: IngestOptions) -> np.ndarray:
+    """Chooses the split of every record of a range of units.
 
     All copies follow the first one, unless they are kept as given and their own paths name a split.
     Where its path names a split, that is its split. Otherwise paths of its unit decide, or else the
-    unit's hash. To stratify, a unit counts as of the stratum
-    of its first record, and units whose paths name a split are left out.
+    unit's hash. To stratify, a unit counts as of the stratum of its first record, and units whose
+    paths name a split are left out.
 
     Returns:
       int64 [n], positions in `options.splits`.
     """
-    forced = np.where(sources.is_good, sources.forced_split[copies], NOWHERE)
-    forced = follow_paths(forced, units)
+    splits = follow_paths(rows["first_forced_split"], rows["unit"])
     if not options.stratify:
-        splits = np.where(forced == NOWHERE, assign_splits(units, options.splits), forced)
+        splits = np.where(splits == NOWHERE, assign_splits(rows["unit"], options.splits), splits)
     else:
-        splits = forced.copy()
-        free = np.flatnonzero(is_written & (forced == NOWHERE))
-        hashes, first, number, records = np.unique(
-            units[free], return_index=True, return_inverse=True, return_counts=True
-        )
-        strata = sources.stratum[free[first]]
-        splits[free] = stratify_splits(hashes, strata, records, options.splits)[number]
-    splits = splits[copies]
+        hashes, of, records, unit = _find_free(rows)
+        chosen = np.append(strata.assign(hashes, of, records, options.splits), NOWHERE)[unit]
+        splits = np.where(unit == NOWHERE, splits, chosen)
     if options.duplicates == "keep_as_given":
-        splits = np.where(sources.forced_split == NOWHERE, splits, sources.forced_split)
+        own = rows["forced_split"]
+        splits = np.where(own == NOWHERE, splits, own)
     return splits
+
+
+def _count_records(rows: np.ndarray, splits: np.ndarray, counts: Counts) -> None:
+    np.add.at(counts.records, splits, 1)
+    np.add.at(counts.stored_bytes, splits, rows["stored_bytes"])
+    np.add.at(counts.classes, (splits, rows["label"]), 1)
+    _, first, unit = np.unique(rows["unit"], return_index=True, return_inverse=True)
+    counts.straddling += len(np.unique(unit[splits != splits[first][unit]]))
 
 
 def order_keys(record_ids: np.ndarray, seed: int) -> np.ndarray:
@@ -339,30 +427,21 @@ def shard_edges(records: int, shards: int) -> np.ndarray:
     return np.arange(shards + 1, dtype=np.int64) * records // shards
 
 
-def _explain_empty(
-    empty: Sequence[str],
-    sources: Sources,
-    is_written: np.ndarray,
-    splits: np.ndarray,
-    lost: int,
-    options: IngestOptions,
-) -> EmptySplit:
-    good = int(sources.is_good.sum())
-    repeated = good - int(is_written.sum())
+def _explain_empty(empty: Sequence[str], counts: Counts, options: IngestOptions) -> EmptySplit:
+    good, repeated, lost = counts.usable, counts.excluded, counts.conflicts
     copies = f" ({repeated} of them copies of others, of which the first is kept)"
     others = (
         f" ({lost} more have the bytes of a file with {options.label_kind.another}: remove "
         "those that are wrong, or set ingest.conflicting_labels=keep)"
     )
     keep = " Copies stay in the splits that are named with ingest.duplicates=keep_as_given."
-    given = sources.forced_split[sources.is_good]
-    named = {*given.tolist()} - {*splits[is_written].tolist()}
+    named = counts.given - {*np.flatnonzero(counts.records).tolist()}
     one = len(empty) == 1
     named_splits = f"split {empty[0]!r}" if one else f"splits {', '.join(map(repr, empty))}"
     it, of_this = ("it", "this one") if one else ("them", "these")
     what = f"shares {options.splits}; add images, give {it} a larger share in ingest.splits, or"
     what += f" remove {it} there"
-    if good and not (given == NOWHERE).any():
+    if good and NOWHERE not in counts.given:
         what = f"all given with another split; add images of {of_this}"
         if options.split_pattern is None:
             what += ", or share out all of them anew with ingest.columns={split: null}"

@@ -19,7 +19,7 @@ import pyarrow as pa
 from image_pipeline.components import files
 from image_pipeline.components.dataset.index_file import MASK_FIELDS
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.plan import NOWHERE, Placement, order_keys
+from image_pipeline.components.ingest.plan import NOWHERE, Placement, order_keys, read_places
 from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order
 
@@ -67,8 +67,8 @@ ROW_SCHEMA = pa.schema(
         *MASK_FIELDS,
     ]
 )
-_RUN_SCHEMA = ROW_SCHEMA.append(pa.field("shard", pa.int32())).append(
-    pa.field("position", pa.int32())
+_RUN_SCHEMA = ROW_SCHEMA.append(pa.field("shard", pa.int64())).append(
+    pa.field("position", pa.int64())
 )
 
 
@@ -286,8 +286,46 @@ class RowSpan:
     rows: int
 
 
+class SourceRows:
+    """The rows of all sources in the listing's order: files of prepared rows on this machine."""
+
+    def __init__(self, paths: Sequence[str]):
+        """Takes the files, in the listing's order."""
+        self._paths = paths
+        self._ends = np.cumsum([len(read_rows(path)) for path in paths])
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return int(self._ends[-1])
+
+    def tables(self) -> Iterator[tuple[int, pa.Table]]:
+        """A quarter of a million rows at a time, or as many as a file has, and the first's number.
+
+        They are mapped into memory, not copied.
+        """
+        pending: list[pa.Table] = []
+        first = 0
+        for path, end in zip(self._paths, self._ends.tolist(), strict=True):
+            pending.append(read_rows(path))
+            if end - first >= ROWS_AT_ONCE or end == len(self):
+                yield first, pa.concat_tables(pending)
+                pending, first = [], end
+
+    def take(self, numbers: np.ndarray, columns: Sequence[str]) -> dict[int, dict]:
+        """Some columns of rows, by their numbers."""
+        numbers = np.unique(numbers)
+        taken: dict[int, dict] = {}
+        edges = np.searchsorted(numbers, [0, *self._ends])
+        for file in np.flatnonzero(np.diff(edges)).tolist():
+            own = numbers[edges[file] : edges[file + 1]]
+            first = int(self._ends[file - 1]) if file else 0
+            rows = read_rows(self._paths[file]).select(columns).take(pa.array(own - first))
+            taken |= zip(own.tolist(), rows.to_pylist(), strict=True)
+        return taken
+
+
 def write_placed_rows(
-    paths: Sequence[str], placement: Placement, target: str, scratch_dir: str | None = None
+    sources: SourceRows, placement: Placement, target: str, scratch_dir: str
 ) -> list[RowSpan]:
     """Writes the rows of all shards into one file, in bounded memory and linear time.
 
@@ -297,26 +335,21 @@ def write_placed_rows(
     batch costs 2 kB, more than the rows of a small shard.
 
     Args:
-      paths: files of the prepared rows, on this machine's disk, in the listing's order.
+      sources: all prepared rows.
       placement: where each row goes.
       target: the file.
-      scratch_dir: a local folder with room for the same size again; None for the system's own.
+      scratch_dir: a local folder with room for the same size again.
 
     Returns:
       For each shard, where its rows are.
     """
-    total = sum(placement.split_shards)
-    ends = np.cumsum(np.bincount(placement.shard[placement.shard != NOWHERE], minlength=total))
+    runs = _write_runs(sources, placement, tempfile.mkdtemp(dir=scratch_dir))
     spans: list[RowSpan] = []
-    with (
-        tempfile.TemporaryDirectory(dir=scratch_dir) as folder,
-        files.write_atomically(target) as file,
-    ):
-        runs = list(_write_runs(paths, placement, folder))
-        for first, end in _group_shards(ends, ROWS_AT_ONCE):
+    with files.write_atomically(target) as file:
+        for first, end in group_by_rows(placement.shard_ends, ROWS_AT_ONCE):
             rows, shard = _merge(runs, first, end)
             edges = np.searchsorted(shard, np.arange(first, end + 1)).tolist()
-            for a, b in _group_shards(np.array(edges[1:]), _BATCH_ROWS):
+            for a, b in group_by_rows(np.array(edges[1:]), _BATCH_ROWS):
                 start = file.tell()
                 file.write(rows.slice(edges[a], edges[b] - edges[a]).serialize())
                 spans += [
@@ -333,26 +366,24 @@ def read_placed_rows(path: str, span: RowSpan) -> pa.Table:
     return pa.Table.from_batches([batch.slice(span.first_row, span.rows)])
 
 
-def _write_runs(paths: Sequence[str], placement: Placement, folder: str) -> Iterator[pa.Table]:
-    """Sorts some rows at a time by place; yields each run, mapped from the disk."""
-    done = 0
-    for number, rows in enumerate(_large_tables(paths)):
-        window = slice(done, done + len(rows))
-        done += len(rows)
-        shard, position = placement.shard[window], placement.position[window]
-        order = np.lexsort((position, shard))
-        order = order[np.searchsorted(shard[order], 0) :]  # Without those that go nowhere.
-        placed = rows.take(pa.array(order))
-        for name, column in (("shard", shard), ("position", position)):
-            placed = placed.append_column(name, pa.array(column[order]))
-        path = os.path.join(folder, f"{number}.arrow")
-        with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, _RUN_SCHEMA) as writer:
+def _write_runs(sources: SourceRows, placement: Placement, folder: str) -> list[str]:
+    """Sorts some rows at a time by place; returns the files of these runs."""
+    runs = []
+    for first, rows in sources.tables():
+        places = read_places(placement.places, first, first + len(rows))
+        order = np.lexsort((places["position"], places["shard"]))
+        order = order[places["shard"][order] != NOWHERE]
+        placed = rows.combine_chunks().take(pa.array(order))
+        for name in ("shard", "position"):
+            placed = placed.append_column(name, pa.array(places[name][order]))
+        runs.append(os.path.join(folder, f"{first}.arrow"))
+        with pa.OSFile(runs[-1], "wb") as file, pa.ipc.new_file(file, _RUN_SCHEMA) as writer:
             writer.write_table(placed.cast(_RUN_SCHEMA).combine_chunks())
-        yield read_rows(path)
+    return runs
 
 
-def _group_shards(ends: np.ndarray, rows: int) -> Iterator[tuple[int, int]]:
-    """Cuts consecutive shards into groups of about this many rows: first shard and end.
+def group_by_rows(ends: np.ndarray, rows: int) -> Iterator[tuple[int, int]]:
+    """Cuts consecutive shards, or what else has rows, into groups: first one and end of each.
 
     Args:
       ends: int64 [shards], how many rows the shards up to each one have together.
@@ -365,10 +396,10 @@ def _group_shards(ends: np.ndarray, rows: int) -> Iterator[tuple[int, int]]:
         first, done = end, int(ends[end - 1])
 
 
-def _merge(runs: Sequence[pa.Table], first: int, end: int) -> tuple[pa.RecordBatch, np.ndarray]:
-    """The rows of some consecutive shards, in order, and the shard of each (int32 [rows])."""
+def _merge(runs: Sequence[str], first: int, end: int) -> tuple[pa.RecordBatch, np.ndarray]:
+    """The rows of some consecutive shards, in order, and the shard of each (int64 [rows])."""
     parts = []
-    for run in runs:
+    for run in map(read_rows, runs):  # Mapped anew each time, since many files would be open.
         a, b = np.searchsorted(run["shard"].to_numpy(), [first, end])
         parts.append(run.slice(a, b - a))
     rows = pa.concat_tables(parts)
@@ -376,14 +407,3 @@ def _merge(runs: Sequence[pa.Table], first: int, end: int) -> tuple[pa.RecordBat
     order = np.lexsort((rows["position"].to_numpy(), shard))
     (batch,) = rows.select(ROW_SCHEMA.names).take(pa.array(order)).combine_chunks().to_batches()
     return batch, shard[order]
-
-
-def _large_tables(paths: Sequence[str]) -> Iterator[pa.Table]:
-    pending: list[pa.Table] = []
-    for path in paths:
-        pending.append(read_rows(path))
-        if sum(map(len, pending)) >= ROWS_AT_ONCE:
-            yield pa.concat_tables(pending).combine_chunks()
-            pending = []
-    if pending:
-        yield pa.concat_tables(pending).combine_chunks()

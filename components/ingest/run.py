@@ -17,13 +17,11 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from image_pipeline.components import files
 from image_pipeline.components.beam.counters import count
-from image_pipeline.components.beam.flags import JobOptions
 from image_pipeline.components.beam.job import run_job
 from image_pipeline.components.dataset.manifest import Manifest, read_whole_manifest
 from image_pipeline.components.ingest.find_depth import add_up, count_chunk, find_depth
 from image_pipeline.components.ingest.output import start_output, write_manifest
 from image_pipeline.components.ingest.partition import ShardTask, plan_shards
-from image_pipeline.components.ingest.plan import memory_to_plan
 from image_pipeline.components.ingest.prepare_chunk import prepare_chunk
 from image_pipeline.components.ingest.retry import (
     Retry,
@@ -147,14 +145,10 @@ class WriteDataSet(beam.PTransform):
 
     def expand(self, prepared: beam.PCollection) -> beam.PCollection:
         """Takes one element, [PreparedChunk]; returns one element, the manifest."""
-        plan = beam.Map(plan_shards, self.work, self.options)
-        expected = prepared.pipeline.options.view_as(JobOptions).expected_images
-        if expected is not None:  # One process plans, and engines can give it more memory.
-            plan = plan.with_resource_hints(min_ram=f"{memory_to_plan(expected, self.options)}B")
         folders = (self.work, self.output_dir)
         return (
             prepared
-            | "Plan" >> plan  # [ShardTask]
+            | "Plan" >> beam.Map(plan_shards, self.work, self.options)  # [ShardTask]
             | "StartOutput" >> beam.FlatMap(start_output, *folders)  # ShardTask
             | "SpreadShards" >> beam.Reshuffle()
             | "Write" >> beam.ParDo(WriteShards(*folders))  # WrittenShard

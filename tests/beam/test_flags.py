@@ -9,15 +9,14 @@ pytestmark = pytest.mark.unit
 
 
 def test_what_is_set_has_beams_own_names():
-    flags = ["--worker_machine_type=x", "--no_use_public_ips", "--expected_images=7"]
+    flags = ["--worker_machine_type=x", "--no_use_public_ips", "--start_timeout_s=7"]
     given = find_given([*flags, "--experiments=a", "--experiments=b"])
-    expected = {"machine_type": "x", "use_public_ips": False, "expected_images": 7}
+    expected = {"machine_type": "x", "use_public_ips": False, "start_timeout_s": 7.0}
     assert given == {**expected, "experiments": ["a", "b"]}
 
 
 def test_this_projects_own_flags_have_defaults():
-    options = parse_flags([]).view_as(JobOptions)
-    assert (options.start_timeout_s, options.expected_images) == (600.0, None)
+    assert parse_flags([]).view_as(JobOptions).start_timeout_s == 600.0
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Which images look alike, what stays together, and which split it gets."""
 
 import itertools
+import unittest.mock
 
 import cv2
 import imagehash
@@ -13,12 +14,15 @@ from PIL import Image
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from image_pipeline.components.ingest import groups
 from image_pipeline.components.ingest.groups import (
+    Links,
+    Strata,
     assign_splits,
+    bit_tables,
     cluster_hashes,
+    find_conflicts,
+    first_copies,
     follow_paths,
     hash_image,
-    join_groups,
-    stratify_splits,
 )
 from tests.drawings import draw_smooth, encode_png
 
@@ -110,7 +114,7 @@ def test_the_limits_of_memory_change_nothing(limit, monkeypatch):
 
 @pytest.mark.parametrize("max_distance", range(1, 9))
 def test_any_few_flipped_bits_leave_a_table_untouched(max_distance):
-    tables = [int(table) for table in groups._bit_tables(max_distance)]
+    tables = [int(table) for table in bit_tables(max_distance)]
     generator = np.random.default_rng(0)
     for _ in range(300):
         flipped = _flip(0, generator.choice(64, max_distance, replace=False).tolist())
@@ -128,15 +132,40 @@ def test_near_is_passed_on_through_others():
     assert cluster_hashes(hashes, 1).tolist() == [0, 1, 2, 3]
 
 
-COLUMN = st.integers(0, 8)
+@given(st.lists(st.integers(0, 5), max_size=40))
+def test_first_copies_agrees_with_a_plain_loop(values):
+    content = np.array([[value, 7] for value in values], np.uint64).reshape(-1, 2)
+    seen = {}
+    expected = [seen.setdefault(value, number) for number, value in enumerate(values)]
+    assert first_copies(content).tolist() == expected
 
 
-@given(st.lists(st.tuples(COLUMN, COLUMN, COLUMN), min_size=1, max_size=20))
-def test_join_groups_agrees_with_comparing_all_pairs(rows):
-    pairs = itertools.combinations(range(len(rows)), 2)
-    linked = [(i, j) for i, j in pairs if any(map(int.__eq__, rows[i], rows[j]))]
-    found = join_groups(*np.array(rows).T)
-    assert _by_first_row(found) == _plain_components(len(rows), linked)
+def test_all_files_of_one_content_and_several_labels_are_in_conflict():
+    copies = np.array([0, 0, 2, 2, 2, 5, 5, 7])
+    label = np.array([0, 1, 0, 0, 3, 2, 2, 9])
+    conflicts = find_conflicts(copies, label)
+    assert conflicts.tolist() == [1, 0, 4, 4, 2, -1, -1, -1]
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20))), st.integers(1, 9))
+def test_links_agree_with_a_plain_loop(pairs, at_once):
+    links, values = Links(), np.arange(21, dtype=np.uint64) << np.uint64(8)
+    with unittest.mock.patch.object(groups, "_LINKS_AT_ONCE", at_once):
+        for pair in pairs:
+            links.add(*values[[[each] for each in pair]])
+        names = links.find(values)
+    assert _by_first_row(names) == _plain_components(len(values), pairs)
+    # Of the values, the second byte differs only, so the smallest backwards is the smallest.
+    assert (names == values[_by_first_row(names)]).all()
+    assert bool(links) == any(left != right for left, right in pairs)
+
+
+def test_the_name_of_what_is_joined_is_the_smallest_read_backwards():
+    links, values = Links(), np.array([0x0102, 0x0201, 0x0300], np.uint64)
+    links.add(values[:1], values[1:2])
+    assert links.find(values).tolist() == [0x0201, 0x0201, 0x0300]
+    links.add(values[1:2], values[2:])
+    assert links.find(values).tolist() == [0x0300] * 3
 
 
 HASHES = st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=50)
@@ -177,6 +206,23 @@ UNITS = st.lists(
     unique_by=lambda unit: unit[0],
 )
 SHARES = st.sampled_from([SPLITS, {"train": 0.5, "eval": 0.5}, {"a": 0.25, "b": 0.3, "c": 0.45}])
+
+
+def stratify_splits(hashes, labels, records, splits, ranges=1):
+    """Counts units and assigns them, in so many ranges of their hashes."""
+    strata, codes = Strata(1 + int(labels.max())), np.empty(len(hashes), np.int64)
+    for of in np.array_split(np.argsort(hashes), ranges):
+        strata.count(hashes[of], labels[of], records[of])
+    for of in np.array_split(np.argsort(hashes), ranges):
+        codes[of] = strata.assign(hashes[of], labels[of], records[of], splits)
+    return codes
+
+
+@given(UNITS, SHARES, st.integers(2, 9))
+def test_ranges_change_no_split(units, splits, ranges):
+    hashes, (labels, records) = _hashes([unit[0] for unit in units]), np.array(units, object).T[1:]
+    units = hashes, labels.astype(int), records.astype(int), splits
+    assert stratify_splits(*units).tolist() == stratify_splits(*units, ranges).tolist()
 
 
 @given(UNITS, SHARES)

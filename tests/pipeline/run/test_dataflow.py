@@ -42,7 +42,7 @@ def _given(*flags: str, without: str = "") -> list[str]:
         (),
         ("--num_workers=2", "--max_num_workers=50", "--autoscaling_algorithm=THROUGHPUT_BASED"),
         ("--staging_location=gs://bucket/staging", "--worker_machine_type=n2-highcpu-16"),
-        ("--start_timeout_s=60", "--expected_images=1000"),
+        ("--start_timeout_s=60",),
     ],
 )
 def test_what_a_job_needs_is_enough(flags):
@@ -121,7 +121,7 @@ def test_options_of_the_configuration_become_flags_unless_a_flag_says_otherwise(
             **{"project": "other", "image": "other/image", "zone": "r-a", "disk_type": "pd-ssd"},
             **{"network": "net", "subnetwork": "sub", "public_ips": False, "num_workers": 3},
             **{"service_account": "w@p", "labels": {"team": "vision", "cost": "1"}},
-            **{"expected_images": 1000, "staging_location": "gs://bucket/staging"},
+            **{"staging_location": "gs://bucket/staging"},
         }
     )
     flags = add_dataflow_options(_given("--machine_type=e2-highmem-4"), options)
@@ -130,7 +130,7 @@ def test_options_of_the_configuration_become_flags_unless_a_flag_says_otherwise(
         *("--worker_zone=r-a", "--staging_location=gs://bucket/staging", "--disk_size_gb=50"),
         *("--disk_type=pd-ssd", "--num_workers=3", "--max_num_workers=20"),
         *("--autoscaling_algorithm=THROUGHPUT_BASED", "--network=net", "--subnetwork=sub"),
-        *("--service_account_email=w@p", "--expected_images=1000"),
+        "--service_account_email=w@p",
         *("--labels=team=vision", "--labels=cost=1", "--no_use_public_ips"),
     ]
     check_dataflow_flags(flags)

@@ -7,7 +7,6 @@ import subprocess
 import numpy as np
 import pytest
 import tensorflow as tf
-from apache_beam.portability.api import beam_runner_api_pb2
 
 from image_pipeline.components import contract
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
@@ -77,19 +76,6 @@ def test_its_description_is_what_dataflows_documents_ask_for(both):
     assert not options.get("save_main_session") and options["pickle_library"] == "cloudpickle"
 
 
-def test_the_plan_alone_asks_for_memory(both):
-    staged = (both / "both" / "pipeline.pb").read_bytes()
-    job = beam_runner_api_pb2.Pipeline.FromString(staged)
-    hints = {
-        step.unique_name: job.components.environments[step.environment_id].resource_hints
-        for step in job.components.transforms.values()
-        if step.environment_id
-    }
-    asked = {name: dict(hint) for name, hint in hints.items() if hint}
-    memory = {"beam:resources:min_ram_bytes:v1": b"%d" % (10**9 + 231 * 10**7)}
-    assert asked == {"Ingest/Images/WriteDataSet/Plan": memory}
-
-
 def test_an_analysis_reads_the_data_set_that_is_there_when_it_runs(folder):
     data, graph = folder / "later", folder / "later-graph"
     ingest(folder / "images", data, shards=1)
@@ -146,8 +132,8 @@ def _stage(folder, name, **places):
     """Describes a job offline: an endpoint on localhost keeps Beam from asking for buckets."""
     staged = folder / name
     staged.mkdir()
-    sets = [f"--set=ingest={json.dumps(OPTIONS)}", "--set=dataflow.expected_images=10000000"]
-    sets += ["--set=view={height_px: 8, width_px: 8}", "--set=dataflow.labels={team: vision}"]
+    sets = [f"--set=ingest={json.dumps(OPTIONS)}", "--set=dataflow.labels={team: vision}"]
+    sets += ["--set=view={height_px: 8, width_px: 8}"]
     cloud = (*CLOUD, f"--temp_location={staged}", f"--staging_location={staged}", *OFFLINE)
     here = {option: str(folder / place) for option, place in places.items()}
     path = staged / "template.json"
