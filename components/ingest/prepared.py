@@ -7,6 +7,7 @@ exact. The plan writes the rows once more, in the order of the shards.
 
 import contextlib
 import dataclasses
+import itertools
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +20,7 @@ import pyarrow as pa
 from image_pipeline.components import files
 from image_pipeline.components.dataset.index_file import MASK_FIELDS
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.plan import NOWHERE, Placement, order_keys, read_places
+from image_pipeline.components.ingest.plan import Placement, order_keys, read_places
 from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order
 
@@ -67,7 +68,7 @@ ROW_SCHEMA = pa.schema(
         *MASK_FIELDS,
     ]
 )
-_RUN_SCHEMA = ROW_SCHEMA.append(pa.field("shard", pa.int64())).append(
+_PLACED_SCHEMA = ROW_SCHEMA.append(pa.field("shard", pa.int64())).append(
     pa.field("position", pa.int64())
 )
 
@@ -329,9 +330,9 @@ def write_placed_rows(
 ) -> list[RowSpan]:
     """Writes the rows of all shards into one file, in bounded memory and linear time.
 
-    The rows come in the listing's order. A quarter of a million at a time is sorted by place and
-    left on the local disk as a run; then the runs are merged, again so many rows at a time. In the
-    file, a shard's rows are consecutive in one Arrow record batch, which small shards share: a
+    The rows come in the listing's order. A quarter of a million at a time is spread over files on
+    the local disk, each for consecutive shards with as many rows, which then are sorted. In the
+    target, a shard's rows are consecutive in one Arrow record batch, which small shards share: a
     batch costs 2 kB, more than the rows of a small shard.
 
     Args:
@@ -343,11 +344,12 @@ def write_placed_rows(
     Returns:
       For each shard, where its rows are.
     """
-    runs = _write_runs(sources, placement, tempfile.mkdtemp(dir=scratch_dir))
+    groups = list(group_by_rows(placement.shard_ends, ROWS_AT_ONCE))
+    paths = _spread_rows(sources, placement, groups, tempfile.mkdtemp(dir=scratch_dir))
     spans: list[RowSpan] = []
     with files.write_atomically(target) as file:
-        for first, end in group_by_rows(placement.shard_ends, ROWS_AT_ONCE):
-            rows, shard = _merge(runs, first, end)
+        for (first, end), path in zip(groups, paths, strict=True):
+            rows, shard = _sort_rows(path)
             edges = np.searchsorted(shard, np.arange(first, end + 1)).tolist()
             for a, b in group_by_rows(np.array(edges[1:]), _BATCH_ROWS):
                 start = file.tell()
@@ -366,20 +368,26 @@ def read_placed_rows(path: str, span: RowSpan) -> pa.Table:
     return pa.Table.from_batches([batch.slice(span.first_row, span.rows)])
 
 
-def _write_runs(sources: SourceRows, placement: Placement, folder: str) -> list[str]:
-    """Sorts some rows at a time by place; returns the files of these runs."""
-    runs = []
+def _spread_rows(
+    sources: SourceRows, placement: Placement, groups: Sequence[tuple[int, int]], folder: str
+) -> list[str]:
+    """Appends each row, with its place, to the file of its group of shards; returns the files."""
+    paths = [os.path.join(folder, str(number)) for number in range(len(groups))]
     for first, rows in sources.tables():
         places = read_places(placement.places, first, first + len(rows))
-        order = np.lexsort((places["position"], places["shard"]))
-        order = order[places["shard"][order] != NOWHERE]
-        placed = rows.combine_chunks().take(pa.array(order))
-        for name in ("shard", "position"):
-            placed = placed.append_column(name, pa.array(places[name][order]))
-        runs.append(os.path.join(folder, f"{first}.arrow"))
-        with pa.OSFile(runs[-1], "wb") as file, pa.ipc.new_file(file, _RUN_SCHEMA) as writer:
-            writer.write_table(placed.cast(_RUN_SCHEMA).combine_chunks())
-    return runs
+        order = np.argsort(places["shard"], kind="stable")
+        shard = places["shard"][order]
+        edges = np.searchsorted(shard, [0, *(end for _, end in groups)]).tolist()
+        rows = rows.combine_chunks()
+        for path, edge in zip(paths, itertools.pairwise(edges), strict=True):
+            own = order[slice(*edge)]
+            placed = rows.take(pa.array(own))
+            for name in ("shard", "position"):
+                placed = placed.append_column(name, pa.array(places[name][own]))
+            with open(path, "ab") as file:
+                for batch in placed.cast(_PLACED_SCHEMA).to_batches():
+                    file.write(batch.serialize())
+    return paths
 
 
 def group_by_rows(ends: np.ndarray, rows: int) -> Iterator[tuple[int, int]]:
@@ -396,13 +404,13 @@ def group_by_rows(ends: np.ndarray, rows: int) -> Iterator[tuple[int, int]]:
         first, done = end, int(ends[end - 1])
 
 
-def _merge(runs: Sequence[str], first: int, end: int) -> tuple[pa.RecordBatch, np.ndarray]:
-    """The rows of some consecutive shards, in order, and the shard of each (int64 [rows])."""
-    parts = []
-    for run in map(read_rows, runs):  # Mapped anew each time, since many files would be open.
-        a, b = np.searchsorted(run["shard"].to_numpy(), [first, end])
-        parts.append(run.slice(a, b - a))
-    rows = pa.concat_tables(parts)
+def _sort_rows(path: str) -> tuple[pa.RecordBatch, np.ndarray]:
+    """The rows of a group of shards in order, and the shard of each (int64 [rows])."""
+    with pa.OSFile(path) as file:
+        messages = pa.ipc.MessageReader.open_stream(file)
+        batches = [pa.ipc.read_record_batch(message, _PLACED_SCHEMA) for message in messages]
+    os.remove(path)
+    rows = pa.Table.from_batches(batches, _PLACED_SCHEMA)
     shard = rows["shard"].to_numpy()
     order = np.lexsort((rows["position"].to_numpy(), shard))
     (batch,) = rows.select(ROW_SCHEMA.names).take(pa.array(order)).combine_chunks().to_batches()
