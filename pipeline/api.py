@@ -16,7 +16,9 @@ from typing import Any, TypeVar
 
 from image_pipeline.components.errors import UserError, explain_shortage
 from image_pipeline.components.files import as_text
+from image_pipeline.components.inference.options import InferenceOptions
 from image_pipeline.components.messages import show
+from image_pipeline.components.options import read_options
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.config import PipelineConfig, read_group
 from image_pipeline.needs import guard_imports
@@ -427,12 +429,13 @@ def predict(
     from image_pipeline.named_model import find_model
 
     chosen = read_group("ingest", config, options)
+    asked = read_options(InferenceOptions, "predict", {"top": top, "batch_size": batch_size})
     folder = find_model(model)
     from image_pipeline.components.inference.exported import ExportedModel
     from image_pipeline.components.inference.predict import predict as ask
 
     named = [images] if isinstance(images, str) else images
-    return ask(ExportedModel(folder), named, chosen, top, batch_size)
+    return ask(ExportedModel(folder), named, chosen, asked.top, asked.batch_size)
 
 
 @_explained

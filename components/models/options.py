@@ -144,8 +144,8 @@ class TrainingOptions(Options):
     very next batch. None: no checkpoints."""
     resume_from: str | None = None
     """Folder of a checkpoint of other options, such as a higher learning rate, for the same model,
-    data and seed: training goes on from there, and keeps all but the learning rate. If this run has
-    checkpoints of its own, these are taken."""
+    data and seed: training goes on from there, and keeps all but the learning rate. One of another
+    optimizer is refused. If this run has checkpoints of its own, these are taken."""
     checkpoint_steps: pydantic.PositiveInt = 1000
     """Steps between checkpoints within an epoch; the end of an epoch always stores one. One that
     is due within a call of several steps (`steps_per_execution`) is stored at the call's end."""

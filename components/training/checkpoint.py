@@ -28,7 +28,7 @@ from image_pipeline.components.trees import fetch_tree, write_tree
 _POSITION_FILE = (
     "position.json"  # Written last: its presence means that the checkpoint is complete.
 )
-_STATE = "state"
+_STATE, _OPTIMIZER_FILE = "state", "optimizer.json"
 WAY_OUT = "delete this folder to go on from the checkpoint before, or from the beginning"
 _KEPT = 2
 _LOG = logging.getLogger(__name__)
@@ -83,6 +83,8 @@ class Checkpoints(StepsCallback):
             _trackable(self.model, self._state).write(os.path.join(local, _STATE))
             if self._clock is not None:
                 write_history(local, self._clock.history(self._steps_per_epoch))
+            kept = to_sealed_json({"keeps": _name_state(self.model)}).encode()
+            files.write_file(files.join(local, _OPTIMIZER_FILE), kept)
             # It appears complete or not at all.
             sealed = to_sealed_json(dataclasses.asdict(position))
             files.write_file(files.join(local, _POSITION_FILE), sealed.encode())
@@ -136,6 +138,7 @@ def restore(model: keras.Model, latest: str, seed: int, state: tf.Module | None 
             f"The checkpoint {latest} was trained with training.seed={position.seed}, not {seed}: "
             "its order of data would be lost; set that seed, or another training.checkpoint_dir."
         )
+    _check_optimizer(model, latest)
     state_dir = fetch_tree(latest)
     try:
         _trackable(model, state).read(os.path.join(state_dir, _STATE)).assert_consumed()
@@ -149,6 +152,30 @@ def restore(model: keras.Model, latest: str, seed: int, state: tf.Module | None 
             f"The checkpoint {latest} is damaged ({describe_error(error)}); {WAY_OUT}."
         ) from error
     return position
+
+
+def _check_optimizer(model: keras.Model, latest: str) -> None:
+    """Refuses another optimizer's state: by its shapes alone, averages fit gathered gradients."""
+    try:
+        kept = read_json(files.join(latest, _OPTIMIZER_FILE), dict[str, Any], WAY_OUT)
+    except FileNotFoundError:  # Earlier versions did not write it.
+        return
+    was, own = kept["keeps"], _name_state(model)
+    if was != own:
+        raise UserError(
+            f"The checkpoint {latest} has the state of another optimizer ({', '.join(was)}) than "
+            f"this training has ({', '.join(own)}); give the same training.optimizer, momentum, "
+            "schedule, use_ema, gradient_accumulation_steps and dtype_policy, or start over."
+        )
+
+
+def _name_state(model: keras.Model) -> list[str]:
+    """What the optimizer is, and what it keeps of the weights, such as `Adam` and `velocity`."""
+    if not model.optimizer.built:
+        model.optimizer.build(model.trainable_variables)
+    inner = getattr(model.optimizer, "inner_optimizer", model.optimizer)
+    kept = {variable.name.rpartition("_")[2] for variable in model.optimizer.variables}
+    return [type(inner).__name__, *sorted(kept)]
 
 
 def _trackable(model: keras.Model, state: tf.Module | None = None) -> Any:

@@ -130,6 +130,12 @@ def plan_run(
     for folder in source.folders:
         check_output(output_dir, folder.path)
     files.check_known_to_tensorflow(output_dir, "--output", _OTHER_OUTPUTS)
+    output_dir = files.make_absolute(output_dir)
+    if set("*?[") & set(output_dir):  # StatisticsGen would find no shards.
+        raise UserError(
+            "--output must not have *, ? or [ in its path, for TFX finds its files by patterns, "
+            f"got {output_dir!r}; choose another."
+        )
     if push_dir is not None:
         files.check_answers(push_dir)
     if config.inference.images is not None:
@@ -137,7 +143,7 @@ def plan_run(
     plan = RunPlan(
         config=config,
         images_dir=images_dir,
-        output_dir=files.make_absolute(output_dir),
+        output_dir=output_dir,
         fingerprint=survey.fingerprint,
         beam_args=tuple(beam_args),
         span=source.span,

@@ -225,7 +225,7 @@ def test_a_damaged_checkpoint_is_not_gone_on_from(tmp_path):
     stored.set_model(model)
     stored.on_epoch_end(0)
     paths = list_files(tmp_path)
-    assert len(paths) == 3
+    assert len(paths) == 4
     run = by_function(lambda: restore_latest(model, str(tmp_path), 7))
     failures, refused = find_failures(paths, run)
     assert failures == [] and refused > 20

@@ -15,6 +15,7 @@ from image_pipeline.api import (
     export_model,
     ingest,
     input_fn,
+    predict,
     random_access,
     steps_per_epoch,
 )
@@ -369,3 +370,10 @@ def test_a_mistake_found_by_a_stage_comes_without_beams_traceback(tmp_path):
         "image_pipeline.components.errors.UserError: None of the 1 files found is a usable image:"
     )
     assert told in done.stderr.splitlines()
+
+
+@pytest.mark.parametrize("given", [{"top": 0}, {"batch_size": 0}, {"batch_size": -3}])
+def test_predict_takes_numbers_from_one_on(tmp_path, given):
+    ((name, value),) = given.items()
+    with pytest.raises(UserError, match=rf"predict\.{name}: .*greater than 0, got {value}"):
+        predict(str(tmp_path), "photos", **given)

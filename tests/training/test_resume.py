@@ -188,6 +188,26 @@ def test_fewer_epochs_than_are_trained_are_refused(tmp_path):
         train(tmp_path, training={"epochs": 1, **checkpoints})
 
 
+@pytest.mark.parametrize(
+    ("first", "then", "kept"),
+    [
+        ({"use_ema": True}, {"gradient_accumulation_steps": 2}, "Adam, average, iteration"),
+        ({"optimizer": "sgd", "momentum": 0.9}, {"optimizer": "lion"}, "SGD, iteration, momentum"),
+        ({}, {"dtype_policy": "mixed_float16"}, "Adam, iteration, momentum, rate, velocity"),
+    ],
+    ids=str,
+)
+def test_the_state_of_another_optimizer_is_not_taken_for_ones_own(tmp_path, first, then, kept):
+    folder = tmp_path / "checkpoints"
+    built = {"model": "small"}
+    train(tmp_path, training={**built, "epochs": 1, "checkpoint_dir": str(folder), **first})
+    (position,) = folder.glob("*/*/position.json")
+    again = {**built, "epochs": 2, "resume_from": str(position.parent), **then}
+    message = rf"has the state of another optimizer \({kept}.* give the same training.optimizer"
+    with pytest.raises(UserError, match=message):
+        train(tmp_path, training=again)
+
+
 def test_an_epoch_that_has_become_shorter_is_refused(tmp_path):
     checkpoints = {"checkpoint_dir": str(tmp_path / "checkpoints"), "checkpoint_steps": 2}
     fn_args = make_fn_args(tmp_path, training=checkpoints)

@@ -194,3 +194,11 @@ def test_images_to_predict_that_are_not_there_are_refused_at_once(photos, images
     config = load_config(None, [f"inference.images={images.format(photos=photos)}"])
     with pytest.raises(UserError, match=r"No file matches|There are no files in|is a generator"):
         plan_run(config, str(photos / "day-3"), f"{photos}-out", ())
+
+
+@pytest.mark.parametrize("name", ["out[1]", "a*b", "why?"])
+def test_an_output_that_tfx_would_read_as_a_pattern_is_refused_before_any_work(
+    photos, tmp_path, name
+):
+    with pytest.raises(UserError, match=r"--output must not have \*, \? or \[ in its path"):
+        plan_run(load_config(None), str(photos / "day-3"), str(tmp_path / name), ())
