@@ -3,7 +3,8 @@
     python benchmarks/index_scale.py [--records 10000000]
 
 Writes the index that ingest would have written (a row group a shard, random record ids, real
-paths), then opens it in a process of its own as training does: the order, and one batch's draw.
+paths), then opens it in processes of their own as training does: the order, one batch's draw, and
+what the index says of its records. With `index.rows`, and without it, as older versions wrote it.
 """
 
 import argparse
@@ -18,9 +19,18 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from image_pipeline.components.dataset.checksums import describe_file
 from image_pipeline.components.dataset.index import read_index
 from image_pipeline.components.dataset.index_file import INDEX_SCHEMA
-from image_pipeline.components.dataset.paths import INDEX
+from image_pipeline.components.dataset.index_rows import make_rows, seal_shard
+from image_pipeline.components.dataset.manifest import (
+    FORMAT_VERSION,
+    Books,
+    ListedShard,
+    ListedSplit,
+    Manifest,
+)
+from image_pipeline.components.dataset.paths import INDEX, MANIFEST, ROWS, name_shard
 from image_pipeline.components.order.batches import batch_positions
 from image_pipeline.components.order.order import BalancedOrder, ShuffledOrder
 from image_pipeline.run.used_memory import watch_memory
@@ -28,18 +38,39 @@ from image_pipeline.run.used_memory import watch_memory
 RECORDS_A_SHARD = 5_000  # 30 kB a record and 150 MB a shard
 RECORD_BYTES = 30_000
 CLASSES = 1_000
-BATCH_SIZE = 256
+BATCH_SIZE, BATCHES = 256, 200
 
 
 def write_index(folder: pathlib.Path, records: int) -> None:
-    """Writes the index of one split."""
-    with pq.ParquetWriter(folder / INDEX, INDEX_SCHEMA) as writer:
-        for shard, first in enumerate(range(0, records, RECORDS_A_SHARD)):
+    """Writes the index of one split, and a manifest that has `index.rows`."""
+    count, classes = -(-records // RECORDS_A_SHARD), [f"class-{n:03d}" for n in range(CLASSES)]
+    shards = []
+    with (
+        (folder / ROWS).open("wb") as file,
+        pq.ParquetWriter(folder / INDEX, INDEX_SCHEMA) as index,
+    ):
+        for number, first in enumerate(range(0, records, RECORDS_A_SHARD)):
             rows = min(RECORDS_A_SHARD, records - first)
-            writer.write_table(make_rows(shard, first, rows))
+            table = make_table(number, first, rows)
+            index.write_table(table)
+            name, sha256 = name_shard("train", number, count), f"{number:064x}"
+            file.write(seal_shard(make_rows(table, classes), sha256).tobytes())
+            size_bytes = rows * (RECORD_BYTES + 16)
+            shards.append(ListedShard(file=name, records=rows, bytes=size_bytes, sha256=sha256))
+    split = ListedSplit(records=records, bytes=records * (RECORD_BYTES + 16), shards=shards)
+    counts = {"found": records, "written": records, "duplicates": 0, "quarantined": 0}
+    of_train = {"train": dict.fromkeys(classes, 1)}
+    manifest = Manifest(
+        format_version=FORMAT_VERSION,
+        books=Books(**counts, quarantine_reasons={}, conflicting_labels=0, classes=of_train),
+        splits={"train": split},
+        files={name: describe_file(str(folder / name)) for name in (INDEX, ROWS)},
+        options={},
+    )
+    (folder / MANIFEST).write_bytes(manifest.to_bytes())
 
 
-def make_rows(shard: int, first: int, rows: int) -> pa.Table:
+def make_table(shard: int, first: int, rows: int) -> pa.Table:
     """One shard's rows of the index."""
     generator = np.random.default_rng(shard)
     ids = generator.bytes(16 * rows).hex()
@@ -83,31 +114,33 @@ def open_index(folder: pathlib.Path, records: int) -> None:
     ]
     before_mb = psutil.Process().memory_info().rss / 1e6
     with watch_memory() as memory:
-        started = time.perf_counter()
+        started = time.process_time()
         index = read_index(paths)
         print(
-            f"read_index   {time.perf_counter() - started:7.2f} s  "
+            f"read_index   {time.process_time() - started:7.2f} s of CPU  "
             f"{len(index):,} records of {len(index.classes):,} classes in {shards:,} shards"
         )
     resident_mb = psutil.Process().memory_info().rss / 1e6
     print(
         f"memory       {resident_mb:7,.0f} MB resident, peak {memory.peak_rss_mb:,.0f} MB, "
-        f"of which {before_mb:,.0f} MB were there before; columns {index.nbytes / 1e6:,.0f} MB"
+        f"of which {before_mb:,.0f} MB were there before; held {index.nbytes / 1e6:,.2f} MB"
     )
-    rows = np.arange(len(index))
+    rows = range(len(index))
     orders = {
         "shuffled": lambda: ShuffledOrder(rows, seed=0),
-        "balanced": lambda: BalancedOrder(index.label, rows, "uniform", 0, 10.0),
+        "balanced": lambda: BalancedOrder(index.column("label"), rows, "uniform", 0, 10.0),
     }
     for name, make in orders.items():
-        started = time.perf_counter()
+        started = time.process_time()
         order = make()
-        made = time.perf_counter()
-        order.draw(3, batch_positions(1_000, BATCH_SIZE, order.length))
-        drawn = time.perf_counter()
+        made = time.process_time()
+        for step in range(BATCHES):
+            index.take(order.draw(3, batch_positions(step, BATCH_SIZE, order.length)).rows)
+        drawn = time.process_time()
         print(
-            f"{name}     {made - started:7.2f} s to make, {1e3 * (drawn - made):.2f} ms for a "
-            f"batch of {BATCH_SIZE}; {psutil.Process().memory_info().rss / 1e6:,.0f} MB resident"
+            f"{name}     {made - started:7.2f} s of CPU to make, "
+            f"{1e3 * (drawn - made) / BATCHES:.2f} ms for a batch of {BATCH_SIZE} of {BATCHES}; "
+            f"{psutil.Process().memory_info().rss / 1e6:,.0f} MB resident"
         )
 
 
@@ -122,10 +155,12 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as scratch:
         write_index(pathlib.Path(scratch), arguments.records)
-        size_mb = pathlib.Path(scratch, INDEX).stat().st_size / 1e6
-        print(f"{INDEX}: {size_mb:,.0f} MB")
         again = ["--records", str(arguments.records), "--open", scratch]
-        subprocess.run([sys.executable, __file__, *again], check=True)
+        for name in (ROWS, INDEX):
+            size_mb = pathlib.Path(scratch, name).stat().st_size / 1e6
+            print(f"\nby {name}: {size_mb:,.0f} MB", flush=True)
+            subprocess.run([sys.executable, __file__, *again], check=True)
+            pathlib.Path(scratch, MANIFEST).unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

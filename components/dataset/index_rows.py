@@ -54,6 +54,7 @@ _BLOCK = 1 << 14  # Rows that are checked at once, so that their words stay in t
 # In a store, rows that are no farther apart are fetched together: 64 KiB take no longer than one.
 _JOINED_ROWS = 2**16 // ROW.itemsize
 _REQUESTS = 64  # Side by side.
+_MAPPED_BYTES, _MOST_MAPPED_BYTES = 2**16, 2**27
 _COPIED_BYTES = 2**26  # A file of this size is copied from a store at once.
 
 
@@ -134,6 +135,7 @@ class RowFile:
         """
         self._data_dir, self._path = data_dir, files.join(data_dir, ROWS)
         self._mapped: np.ndarray | None = None
+        self._touched = 0  # Rows since the map was last cleared.
         with reading_index(data_dir, ROWS):
             size_bytes, _ = files.stat_file(self._path)
             if size_bytes != records * ROW.itemsize:
@@ -143,9 +145,9 @@ class RowFile:
                 self._path = fetch_file(self._path)
             if files.is_local(self._path):
                 with open(self._path, "rb") as file:
-                    mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-                mapped.madvise(mmap.MADV_RANDOM)
-                self._mapped = np.frombuffer(mapped, ROW)
+                    self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                self._map.madvise(mmap.MADV_RANDOM)
+                self._mapped = np.frombuffer(self._map, ROW)
 
     def read(self, places: np.ndarray) -> np.ndarray:
         """Reads the rows at some places (int64 [n]), in their order: `ROW` [n], not checked.
@@ -157,6 +159,12 @@ class RowFile:
         if len(places) > _BLOCK and (np.diff(places) == 1).all():
             return self._read_span((int(places[0]), int(places[-1]) + 1))
         if self._mapped is not None:
+            # Linux maps 64 KiB around each row, and in time all of the file. What is cleared of a
+            # large one stays in the page cache.
+            self._touched += len(places)
+            if self._touched * _MAPPED_BYTES > _MOST_MAPPED_BYTES < self._mapped.nbytes:
+                self._map.madvise(mmap.MADV_DONTNEED)
+                self._touched = 0
             return self._mapped[places]
         # Of a store, those that are close to one another are asked for together.
         wanted, back = np.unique(places, return_inverse=True)
