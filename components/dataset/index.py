@@ -47,6 +47,7 @@ from image_pipeline.components.dataset.paths import (
 from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, HEADER_BYTES
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import suggest
+from image_pipeline.components.threads import map_in_order
 
 # Row groups that are read ahead while one is processed; each is held as text.
 _BATCHES_AHEAD = 4
@@ -184,6 +185,12 @@ class RecordIndex:
         return column
 
     @property
+    def record_bytes(self) -> int:
+        """The mean size of a serialized record, rounded down, as the shards' sizes tell it."""
+        framing_bytes = len(self) * (HEADER_BYTES + FOOTER_BYTES)
+        return int(self._sizes.sum() - framing_bytes) // len(self)
+
+    @property
     def data_set(self) -> np.ndarray:
         """int32 [records], number of the record's data set in `roots`."""
         return np.repeat(self._data_set_of, np.diff(self._starts))
@@ -199,8 +206,11 @@ class RecordIndex:
 
     def scan(self) -> Iterator[IndexRows]:
         """Reads what the index says of all records, some at a time, in their order."""
-        for start in range(0, len(self), _BLOCK):
-            yield self.take(np.arange(start, min(start + _BLOCK, len(self))))
+        blocks = (
+            np.arange(start, min(start + _BLOCK, len(self)))
+            for start in range(0, len(self), _BLOCK)
+        )
+        yield from map_in_order(self.take, blocks, files.count_threads(self.roots[0]), ahead=1)
 
     def take(self, rows: np.ndarray) -> IndexRows:
         """Reads what the index says of some records.
@@ -355,7 +365,7 @@ def _load(root: str, paths: tuple[str, ...]) -> _DataSet:
     rank = {name: number for number, name in enumerate(classes)}
     rows["label"] = np.array([rank[name] for name in names], np.int32)[rows["label"]]
     firsts = np.cumsum(counts) - counts
-    keys = np.zeros(len(paths), np.uint64)
+    keys, last = np.zeros(len(paths), np.uint64), rows[firsts + counts - 1]
     of_row = np.repeat(np.arange(len(paths)), counts)
     rows["check"] = compute_checks(rows, np.arange(len(rows)) - firsts[of_row], keys[of_row])
     return _DataSet(
@@ -363,7 +373,7 @@ def _load(root: str, paths: tuple[str, ...]) -> _DataSet:
         shard_paths=paths,
         counts=counts,
         firsts=firsts,
-        sizes=np.full(len(paths), np.iinfo(np.int64).max),
+        sizes=last["offset"] + last["length"] + (HEADER_BYTES + FOOTER_BYTES),
         keys=keys,
         read=rows.__getitem__,
         names=classes,

@@ -64,7 +64,8 @@ def look_at_records(
     if index is None:
         return {"mislabelled": None, "outliers": None}
     # Ids are hashes: the records with the least ones are always the same, and spread evenly.
-    keys = np.ascontiguousarray(index.record_id[:, :8]).view(">u8").ravel().astype(np.uint64)
+    firsts = [np.ascontiguousarray(each.record_id[:, :8]).view(">u8") for each in index.scan()]
+    keys = np.concatenate(firsts).ravel().astype(np.uint64)
     rows = np.sort(np.argsort(keys, kind="stable")[:most])
     embeddings, labels = _embed_rows(model, index, rows)
     is_known = labels >= 0
@@ -77,14 +78,14 @@ def look_at_records(
         ],
         OUTLIERS: [(it.row, it.times) for it in outliers],
     }
-    sources = read_table(index.shard_paths, ["source"])["source"]
+    sources, entries = read_table(index.shard_paths, ["source"])["source"], index.take(rows)
     for file, columns in ((MISLABELLED, COLUMNS), (OUTLIERS, OUTLIER_COLUMNS)):
         table = []
         for number, *further in found[file]:
             row = int(rows[number])
-            split = parse_split(index.shard_paths[index.shard[row]])
+            split = parse_split(index.shard_paths[entries.shard[number]])
             identity = sources[row].as_py(), split, names[labels[number]]
-            table.append((*identity, *further, index.record_id[row].tobytes().hex()))
+            table.append((*identity, *further, entries.record_id[number].tobytes().hex()))
         write_csv(files.join(evaluation_dir, file), columns, table)
     judged, total = doubts.judged, len(index)
     return {

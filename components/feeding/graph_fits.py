@@ -22,7 +22,7 @@ from image_pipeline.components.feeding.analysis import Analysis, read_vocabulary
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Mode
-from image_pipeline.components.feeding.selection import select
+from image_pipeline.components.feeding.selection import select_labels
 from image_pipeline.components.feeding.shard_files import match_files, read_manifests
 from image_pipeline.components.labels.kinds import BOXES, MASKS, find_kind
 from image_pipeline.components.messages import show
@@ -202,7 +202,7 @@ def _check_classes(
     if unknown and manifest.label is None and feeding.select.where is not None:
         index = find_index(paths)
         if index is not None:  # Without one, the option is refused.
-            codes = np.unique(index.label[select(index, feeding, mode == "train")])
+            codes = np.unique(select_labels(index, feeding, mode == "train"))
             unknown = [name for name in unknown if name in {index.classes[i] for i in codes}]
     if unknown:
         records = sum(counts[name] for name in unknown)

@@ -21,6 +21,7 @@ from image_pipeline.components.order.balance import Weights
 from image_pipeline.components.order.order import (
     BalancedOrder,
     Order,
+    Rows,
     SequentialOrder,
     ShuffledOrder,
     ViewsOrder,
@@ -57,13 +58,14 @@ def _share(
     option: str,
     wanted: str | Mapping[str, float],
     index: RecordIndex,
-    rows: np.ndarray,
+    rows: Rows,
     feeding: FeedingOptions,
     seed: int,
 ) -> BalancedOrder:
     codes, names = shared_by(index, feeding)
-    weights = _weights(option, wanted, names, codes[rows])
-    return BalancedOrder(codes[rows], rows, weights, seed, feeding.max_oversampling)
+    codes = codes if isinstance(rows, range) else codes[rows]
+    weights = _weights(option, wanted, names, codes)
+    return BalancedOrder(codes, rows, weights, seed, feeding.max_oversampling)
 
 
 def shared_by(index: RecordIndex, feeding: FeedingOptions) -> tuple[np.ndarray, Sequence[str]]:
@@ -72,7 +74,7 @@ def shared_by(index: RecordIndex, feeding: FeedingOptions) -> tuple[np.ndarray, 
         return index.data_set, index.roots
     if feeding.balance_by == "label":
         _check_classes(index)
-        return index.label, index.classes
+        return index.column("label"), index.classes
     column = read_column(index.shard_paths, feeding.balance_by)
     if pa.types.is_list(column.type):
         raise UserError(
@@ -93,7 +95,7 @@ def _check_classes(index: RecordIndex) -> None:
         )
 
 
-def _make_views_order(rows: np.ndarray, seed: int, feeding: FeedingOptions) -> ViewsOrder:
+def _make_views_order(rows: Rows, seed: int, feeding: FeedingOptions) -> ViewsOrder:
     order = ViewsOrder(rows, seed, feeding.many_views.count)
     if feeding.batch_size > order.min_distance():
         raise UserError(
@@ -104,23 +106,31 @@ def _make_views_order(rows: np.ndarray, seed: int, feeding: FeedingOptions) -> V
     return order
 
 
-def select(index: RecordIndex, feeding: FeedingOptions, training: bool) -> np.ndarray:
-    """The rows of the index that are read, in its order: int64 [rows]."""
+def select_labels(index: RecordIndex, feeding: FeedingOptions, training: bool) -> np.ndarray:
+    """The labels of the rows that are read, in their order: int32 [rows]."""
+    label, rows = index.column("label"), select(index, feeding, training)
+    return label if isinstance(rows, range) else label[rows]
+
+
+def select(index: RecordIndex, feeding: FeedingOptions, training: bool) -> Rows:
+    """The rows of the index that are read, in its order: int64 [rows], or a range for all."""
     select, subset = feeding.select, None if training else feeding.eval_subset
-    rows = np.arange(len(index))
-    if select != type(select)() or subset:
+    if select == type(select)() and not subset:
+        rows: Rows = range(len(index))
+    else:
         names = [*_SELECTING_COLUMNS, *further_names(index.shard_paths)]
         table = read_table(index.shard_paths, names)
-        rows = select_rows(table, select.where, select.fraction, None, 0)
+        chosen = select_rows(table, select.where, select.fraction, None, 0)
         if select.leave_out:
             is_left_out = pc.is_in(table["source"], value_set=pa.array(select.leave_out))
-            rows = rows[~np.asarray(is_left_out)[rows]]
+            chosen = chosen[~np.asarray(is_left_out)[chosen]]
         if select.fold is not None:
             in_fold = select_rows(table, None, 1.0, select.fold, 0)
-            rows = np.setdiff1d(rows, in_fold) if training else np.intersect1d(rows, in_fold)
+            chosen = (np.setdiff1d if training else np.intersect1d)(chosen, in_fold)
         if subset:
-            chosen = eval_subset(table.take(rows), subset.records, subset.seed, subset.stratified)
-            rows = rows[chosen]
+            taken = table.take(chosen)
+            chosen = chosen[eval_subset(taken, subset.records, subset.seed, subset.stratified)]
+        rows = chosen
     if not len(rows):
         raise UserError(
             "at least one record must be selected, but feeding.select "

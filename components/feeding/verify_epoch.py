@@ -72,7 +72,7 @@ def verify_epoch(paths: list[str], feeding: FeedingOptions, seed: int, epoch: in
     drawn = _join([_read_step(records, epoch, step, size) for step in range(records.steps)])
     # Draws that do not fill a batch are still part of the epoch's order.
     dropped = records.order.draw(epoch, np.arange(min(records.steps * size, length), length))
-    selected = select(index, feeding, True)
+    selected = np.asarray(select(index, feeding, True))
     _check_counts(_join([drawn, dropped]), selected, records, feeding)
     quality, ideal = _measure(drawn.rows, selected, records, feeding, epoch)
     return VerifiedEpoch(

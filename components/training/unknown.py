@@ -18,7 +18,7 @@ from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Mode, Passes
 from image_pipeline.components.feeding.records import open_records
-from image_pipeline.components.feeding.selection import select
+from image_pipeline.components.feeding.selection import select_labels
 from image_pipeline.components.transform.statistics import read_statistics
 from image_pipeline.components.views.options import ViewOptions
 
@@ -45,9 +45,8 @@ def count_unknown(
     transform = TransformGraph(transform_graph_dir)
     if records.index is None or transform.columns:
         return None
-    codes, counts = np.unique(
-        records.index.label[select(records.index, feeding, mode == "train")], return_counts=True
-    )
+    labels = select_labels(records.index, feeding, mode == "train")
+    codes, counts = np.unique(labels, return_counts=True)
     names = [records.index.classes[code] for code in codes.tolist()]
     return int(counts[np.array(transform.find_ids(names), np.int64) < 0].sum())
 
