@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
+from image_pipeline.components.dataset.paths import ROWS
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.free_memory import free_bytes
 from image_pipeline.components.feeding.options import FeedingOptions
@@ -71,7 +72,7 @@ def plan_indexed(
     feeding: FeedingOptions, view: ViewOptions, record_bytes: int, index_bytes: int, use: Use
 ) -> list[Stage]:
     """What random access holds."""
-    index = Stage("index", index_bytes, "mapped; of older data sets 56 bytes a record")
+    index = Stage("index", index_bytes, f"28 bytes a shard; without {ROWS}, 56 a record")
     return [index, *_plan_batches(feeding, view, record_bytes, use)]
 
 

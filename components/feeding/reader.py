@@ -250,8 +250,8 @@ class BatchReader:
 
     def plan_memory(self, use: Use) -> list[Stage]:
         """What reading batches holds in memory."""
-        record_bytes = int(self.index.length.mean())
-        return plan_indexed(self._feeding, self._view, record_bytes, self.index.nbytes, use)
+        index = self.index
+        return plan_indexed(self._feeding, self._view, index.record_bytes, index.nbytes, use)
 
     def hold_decoded(self, others: list[Stage]) -> list[Stage]:
         """From now on decodes each image only once, if all fit beside the other stages as pixels.
@@ -262,18 +262,22 @@ class BatchReader:
         index, channels = self.index, self._view.channels
         value_bytes = np.dtype(index.dtype).itemsize
         planes = channels * value_bytes + self._has_masks
-        size_bytes = int((index.height.astype(np.int64) * index.width).sum()) * planes
-        stage = Stage("decoded images", size_bytes, index.dtype)
-        if not self._feeding.hold_decoded:
-            chosen = "decoded whenever they are read (feeding.hold_decoded=false)"
-        elif not fits([*others, stage], self._feeding):
-            chosen = "decoded whenever they are read: half of feeding.memory_fraction is less"
-        else:
-            chosen = "decoded once and held"
+        how, can_hold = "decoded whenever they are read", self._feeding.hold_decoded
+        stage, chosen = (
+            Stage("decoded images", 0, index.dtype),
+            f"{how} (feeding.hold_decoded=false)",
+        )
+        for rows in index.scan() if can_hold else ():
+            size_bytes = int((rows.height.astype(np.int64) * rows.width).sum()) * planes
+            stage = dataclasses.replace(stage, size_bytes=stage.size_bytes + size_bytes)
+            if not (can_hold := fits([*others, stage], self._feeding)):
+                chosen = f"{how}: half of feeding.memory_fraction is less than their pixels"
+                break  # The sizes of a large data set's images are not read to the last.
+        if can_hold:
+            chosen = f"{stage.size_bytes / 1e6:.0f} MB of pixels, decoded once and held"
             self._held = HeldImages(self._records, channels)
             self._held_masks = HeldMasks(self._records) if self._has_masks else None
         _LOG.info(
-            "Reading %d shards by their index, in any order: %.0f MB of pixels, %s.",
-            *(len(index.shard_paths), size_bytes / 1e6, chosen),
+            "Reading %d shards by their index, in any order: %s.", len(index.shard_paths), chosen
         )
         return [] if self._held is None else [stage]

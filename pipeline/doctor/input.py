@@ -157,7 +157,8 @@ def hold_some(subject: Subject, decode: Rate, seconds: float) -> tuple[FeedingOp
     """
     most, index = subject.records.count(), subject.records.index
     assert index is not None  # or no image would be held
-    pixels = float((index.height.astype(np.int64) * index.width).mean())
+    sizes = (rows.height.astype(np.int64) @ rows.width for rows in index.scan())
+    pixels = sum(map(int, sizes)) / len(index)
     fitting = int(_MOST_HELD_BYTES / (pixels * subject.view.channels))
     images = min(int(seconds * decode.images_per_s), fitting)
     wanted = min(max(images, 8 * subject.feeding.batch_size), most)

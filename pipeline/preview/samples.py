@@ -111,7 +111,9 @@ def read_views(
     count = records + records % 2 if feeding.mixes_labels else records
     if (index := find_index(paths)) is not None:
         stored = StoredRecords(index)
-        chosen = [stored.read(row, verify=True) for row in choose_spread(index.label, count)]
+        chosen = [
+            stored.read(row, verify=True) for row in choose_spread(index.column("label"), count)
+        ]
     else:
         shards = itertools.chain.from_iterable(map(find_reader(paths), paths))
         read = np.array([each.numpy() for each in itertools.islice(shards, _MOST_READ)], object)
