@@ -1,6 +1,6 @@
 """Start-up time and memory of the index of very many records, without pixels.
 
-    python benchmarks/index_scale.py [--records 10000000]
+    python benchmarks/index_scale.py [--records 10000000] [--hollow]
 
 Writes the index that ingest would have written (a row group a shard, random record ids, real
 paths), then opens it in processes of their own as training does: the order, one batch's draw, and
@@ -19,10 +19,10 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from image_pipeline.components.dataset.checksums import describe_file
+from image_pipeline.components.dataset.checksums import ListedFile, describe_file
 from image_pipeline.components.dataset.index import read_index
 from image_pipeline.components.dataset.index_file import INDEX_SCHEMA
-from image_pipeline.components.dataset.index_rows import make_rows, seal_shard
+from image_pipeline.components.dataset.index_rows import ROW, make_rows, seal_shard
 from image_pipeline.components.dataset.manifest import (
     FORMAT_VERSION,
     Books,
@@ -41,8 +41,8 @@ CLASSES = 1_000
 BATCH_SIZE, BATCHES = 256, 200
 
 
-def write_index(folder: pathlib.Path, records: int) -> None:
-    """Writes the index of one split, and a manifest that has `index.rows`."""
+def write_index(folder: pathlib.Path, records: int, hollow: bool) -> None:
+    """Writes the index of one split and its manifest; `hollow` leaves out what the rows say."""
     count, classes = -(-records // RECORDS_A_SHARD), [f"class-{n:03d}" for n in range(CLASSES)]
     shards = []
     with (
@@ -51,12 +51,14 @@ def write_index(folder: pathlib.Path, records: int) -> None:
     ):
         for number, first in enumerate(range(0, records, RECORDS_A_SHARD)):
             rows = min(RECORDS_A_SHARD, records - first)
-            table = make_table(number, first, rows)
-            index.write_table(table)
             name, sha256 = name_shard("train", number, count), f"{number:064x}"
-            file.write(seal_shard(make_rows(table, classes), sha256).tobytes())
+            if not hollow:
+                table = make_table(number, first, rows)
+                index.write_table(table)
+                file.write(seal_shard(make_rows(table, classes), sha256).tobytes())
             size_bytes = rows * (RECORD_BYTES + 16)
             shards.append(ListedShard(file=name, records=rows, bytes=size_bytes, sha256=sha256))
+        file.truncate(records * ROW.itemsize)
     split = ListedSplit(records=records, bytes=records * (RECORD_BYTES + 16), shards=shards)
     counts = {"found": records, "written": records, "duplicates": 0, "quarantined": 0}
     of_train = {"train": dict.fromkeys(classes, 1)}
@@ -64,7 +66,10 @@ def write_index(folder: pathlib.Path, records: int) -> None:
         format_version=FORMAT_VERSION,
         books=Books(**counts, quarantine_reasons={}, conflicting_labels=0, classes=of_train),
         splits={"train": split},
-        files={name: describe_file(str(folder / name)) for name in (INDEX, ROWS)},
+        files={
+            INDEX: describe_file(str(folder / INDEX)),
+            ROWS: ListedFile(bytes=records * ROW.itemsize, sha256="0" * 64),
+        },
         options={},
     )
     (folder / MANIFEST).write_bytes(manifest.to_bytes())
@@ -105,7 +110,7 @@ def make_table(shard: int, first: int, rows: int) -> pa.Table:
     return pa.table(arrays, schema=INDEX_SCHEMA)
 
 
-def open_index(folder: pathlib.Path, records: int) -> None:
+def open_index(folder: pathlib.Path, records: int, hollow: bool) -> None:
     """Reads the index, draws a batch of two orders, and prints what that took."""
     shards = -(-records // RECORDS_A_SHARD)
     paths = [
@@ -125,6 +130,8 @@ def open_index(folder: pathlib.Path, records: int) -> None:
         f"memory       {resident_mb:7,.0f} MB resident, peak {memory.peak_rss_mb:,.0f} MB, "
         f"of which {before_mb:,.0f} MB were there before; held {index.nbytes / 1e6:,.2f} MB"
     )
+    if hollow:
+        return
     rows = range(len(index))
     orders = {
         "shuffled": lambda: ShuffledOrder(rows, seed=0),
@@ -149,14 +156,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--records", type=int, default=10_000_000)
     parser.add_argument("--open", type=pathlib.Path, help="only open the index of this folder")
+    parser.add_argument("--hollow", action="store_true", help="only what is read when opening")
     arguments = parser.parse_args()
     if arguments.open:
-        open_index(arguments.open, arguments.records)
+        open_index(arguments.open, arguments.records, arguments.hollow)
         return
     with tempfile.TemporaryDirectory() as scratch:
-        write_index(pathlib.Path(scratch), arguments.records)
+        write_index(pathlib.Path(scratch), arguments.records, arguments.hollow)
         again = ["--records", str(arguments.records), "--open", scratch]
-        for name in (ROWS, INDEX):
+        again += ["--hollow"] * arguments.hollow
+        for name in (ROWS,) if arguments.hollow else (ROWS, INDEX):
             size_mb = pathlib.Path(scratch, name).stat().st_size / 1e6
             print(f"\nby {name}: {size_mb:,.0f} MB", flush=True)
             subprocess.run([sys.executable, __file__, *again], check=True)

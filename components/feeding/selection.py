@@ -118,7 +118,10 @@ def select(index: RecordIndex, feeding: FeedingOptions, training: bool) -> Rows:
     if select == type(select)() and not subset:
         rows: Rows = range(len(index))
     else:
-        names = [*_SELECTING_COLUMNS, *further_names(index.shard_paths)]
+        # A condition may name any column; the others take some hundred bytes a record less.
+        names = ["record_id", "group", "label"] + ["source"] * bool(select.leave_out)
+        if select.where is not None:
+            names = [*_SELECTING_COLUMNS, *further_names(index.shard_paths)]
         table = read_table(index.shard_paths, names)
         chosen = select_rows(table, select.where, select.fraction, None, 0)
         if select.leave_out:
