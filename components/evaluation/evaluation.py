@@ -82,9 +82,9 @@ def _bound(metric: Metric, options: EvaluationOptions) -> config_pb2.MetricThres
         enough.value_threshold.lower_bound.value = bound
     elif bound is not None:
         enough.value_threshold.upper_bound.value = bound
-    elif gain is not None:
-        # Without an earlier model TFX takes the change away, and TFMA blesses nothing that has no
-        # bound left: the first model would never pass.
+    else:
+        # TFX blesses nothing that has no bound: of numbers no model would pass unless one is set,
+        # and never a first one, without an earlier model to compare it with.
         enough.value_threshold.upper_bound.value = sys.float_info.max
     if gain is not None:
         directions = config_pb2.MetricDirection

@@ -1,5 +1,8 @@
 """The pages of the site are gathered with all that they link to, and no link leads nowhere."""
 
+import pathlib
+import re
+
 import pytest
 
 from tests.docs.tools import load_tool
@@ -7,6 +10,7 @@ from tests.docs.tools import load_tool
 pytestmark = pytest.mark.unit
 
 pages = load_tool("pages")
+NAMING = [pathlib.Path("README.md"), pathlib.Path("CONTRIBUTING.md")]
 
 HOME = """# Home
 
@@ -87,3 +91,12 @@ def test_a_site_without_one_of_the_pages_is_refused(root, tmp_path):
 def test_every_link_of_the_documentation_leads_somewhere():
     files = pages.find_files(pages.ROOT, pages.read_nav())
     assert {"README.md", "docs/images/terminal.svg", "requirements/overrides.txt"} <= set(files)
+
+
+def test_every_file_of_code_that_a_page_names_is_there():
+    folders = ("components", "pipeline", "tests", "benchmarks", "configs", "kubeflow", "docs")
+    files = [f"/{path}" for folder in folders for path in pathlib.Path(folder).rglob("*.py")]
+    texts = [path.read_text() for path in [*pathlib.Path("docs").glob("*.md"), *NAMING]]
+    named = set(re.findall(r"`([\w/]+/[\w/]+\.py)`", "\n".join(texts)))
+    assert len(named) > 40
+    assert [each for each in sorted(named) if not any(f.endswith(f"/{each}") for f in files)] == []
