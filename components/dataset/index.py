@@ -81,6 +81,11 @@ class IndexRows(NamedTuple):
     record_id: np.ndarray
     label: np.ndarray
 
+    def list_entries(self, rows: np.ndarray) -> "list[Entry]":
+        """The same record by record, as Python's numbers; `rows` are those of the index."""
+        columns = (getattr(self, name).tolist() for name in Entry._fields[1:])
+        return list(map(Entry._make, zip(rows.tolist(), *columns, strict=True)))
+
 
 class Entry(NamedTuple):
     """What the index says of one record, as Python's numbers; see `IndexRows`."""
@@ -140,6 +145,7 @@ class RecordIndex:
       shard_paths: the shards, by data set and sorted.
       classes: the names of the classes of the splits that are read, sorted.
       dtype: of the values of images that are stored as pixels.
+      sizes: int64 [shards], in bytes; of a data set without `index.rows` the greatest there is.
       nbytes: what is held in memory but for columns, in bytes.
     """
 
@@ -159,7 +165,7 @@ class RecordIndex:
             for name in ("counts", "firsts", "sizes", "keys")
         }
         self._starts = np.concatenate([[0], np.cumsum(joined["counts"])])
-        self._firsts, self._sizes, self._keys = (joined[n] for n in ("firsts", "sizes", "keys"))
+        self._firsts, self.sizes, self._keys = (joined[n] for n in ("firsts", "sizes", "keys"))
         self._data_set_of = np.repeat(
             np.arange(len(data_sets), dtype=np.int32), [len(each.counts) for each in data_sets]
         )
@@ -170,7 +176,7 @@ class RecordIndex:
         )
         self._class_counts = np.array([len(each.names) for each in data_sets])
         self._first_classes = np.cumsum(self._class_counts) - self._class_counts
-        held = (self._starts, self._firsts, self._sizes, self._keys, self._data_set_of)
+        held = (self._starts, self._firsts, self.sizes, self._keys, self._data_set_of)
         self.nbytes = sum(each.nbytes for each in (*held, *data_sets))
 
     def __len__(self) -> int:
@@ -235,7 +241,7 @@ class RecordIndex:
                 own = data_set == number
                 found[own] = self._data_sets[number].read(places[own])
         # Rows must be sealed, and say what can be: a record within its shard, and a known class.
-        free = self._sizes[shard] - found["offset"] - (HEADER_BYTES + FOOTER_BYTES)
+        free = self.sizes[shard] - found["offset"] - (HEADER_BYTES + FOOTER_BYTES)
         is_right = found["check"] == compute_checks(found, numbers, self._keys[shard])
         is_right &= (found["offset"] >= 0) & (found["length"] <= free)
         is_right &= (found["image_length"] >= 0) & (found["image_length"] <= found["length"])
@@ -251,9 +257,7 @@ class RecordIndex:
 
     def locate(self, rows: np.ndarray) -> list[Entry]:
         """Reads where some records are (rows int64 [n]): by `take`, 50 µs and 1 µs a record."""
-        found = self.take(rows)
-        columns = (getattr(found, name).tolist() for name in Entry._fields[1:])
-        return list(map(Entry._make, zip(rows.tolist(), *columns, strict=True)))
+        return self.take(rows).list_entries(rows)
 
     def describe(self, row: int) -> str:
         """Names a record for a message: its shard, its number there and its source."""
@@ -263,27 +267,18 @@ class RecordIndex:
         return f"record {number} of {path} (source {source!r})"
 
 
-def is_indexed(shard_paths: Sequence[str], in_stores: bool = False) -> bool:
-    """Tells whether all files are shards of data sets that have an index.
-
-    Args:
-      shard_paths: the shards; each belongs to the data set whose folder it is in.
-      in_stores: whether data sets in stores count. Each record that is read there is a request, so
-        for training only those on local disks do.
-    """
+def is_indexed(shard_paths: Sequence[str]) -> bool:
+    """Tells whether all files are shards of data sets, whose folders they are in, with an index."""
     matches = [match_path(path) for path in shard_paths]
     roots = {match["root"] if match else None for match in matches}
     return bool(roots) and all(
-        root is not None
-        and (in_stores or files.is_local(root))
-        and files.exists(files.join(root, INDEX))
-        for root in roots
+        root is not None and files.exists(files.join(root, INDEX)) for root in roots
     )
 
 
-def find_index(shard_paths: Sequence[str], in_stores: bool = False) -> RecordIndex | None:
+def find_index(shard_paths: Sequence[str]) -> RecordIndex | None:
     """`read_index`, or None for files that are not indexed, see `is_indexed`."""
-    return read_index(shard_paths) if is_indexed(shard_paths, in_stores) else None
+    return read_index(shard_paths) if is_indexed(shard_paths) else None
 
 
 def read_index(shard_paths: Sequence[str]) -> RecordIndex:

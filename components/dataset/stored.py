@@ -8,13 +8,14 @@ is read gives an error, where a map would end the process.
 import collections
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.fetched import FetchedRecords, KeptShards, Place
 from image_pipeline.components.dataset.index import Entry, RecordIndex
 from image_pipeline.components.dataset.tfrecord import (
     FOOTER_BYTES,
@@ -72,6 +73,10 @@ def _unreadable(path: str, error: OSError) -> UserError:
     )
 
 
+def _find_place(entry: Entry) -> Place:
+    return entry.shard, entry.offset, HEADER_BYTES + entry.length + FOOTER_BYTES
+
+
 class StoredRecords:
     """Reads serialized records by their row in the index. Threads may share it.
 
@@ -79,12 +84,30 @@ class StoredRecords:
     open files.
     """
 
-    def __init__(self, index: RecordIndex, max_open: int = 128):
-        """Prepares to read; a file is opened when it is first read."""
+    def __init__(self, index: RecordIndex, max_open: int = 128, kept: KeptShards | None = None):
+        """Prepares to read; a file is opened when it is first read.
+
+        Args:
+          index: of the records.
+          max_open: see above.
+          kept: where records of shards in a store are kept.
+        """
         self.index = index
+        self.in_store = not all(map(files.is_local, index.roots))
+        self._fetched = FetchedRecords(index.shard_paths, kept) if self.in_store else None
         self._max_open = max_open
         self._files: collections.OrderedDict[int, BinaryIO] = collections.OrderedDict()
         self._lock = threading.Lock()
+
+    def announce(self, entries: Sequence[Entry]) -> None:
+        """Begins to fetch records, where they are in a store, for later reads; until `release`."""
+        if self._fetched is not None:
+            self._fetched.announce([_find_place(entry) for entry in entries])
+
+    def release(self, entries: Sequence[Entry]) -> None:
+        """Forgets records that were announced."""
+        if self._fetched is not None:
+            self._fetched.release([_find_place(entry) for entry in entries])
 
     def read(self, at: int | Entry, verify: bool = False) -> bytes:
         """Reads one record.
@@ -100,9 +123,9 @@ class StoredRecords:
           UserError: if the shard ends before the record, or a checksum is wrong.
         """
         entry = self.locate(at)
-        size = HEADER_BYTES + entry.length + FOOTER_BYTES
-        framed = self._read_bytes(entry.shard, entry.offset, size)
-        if len(framed) < size:
+        place = _find_place(entry)
+        framed = self._read_bytes(*place)
+        if len(framed) < place[-1]:
             raise self.bad_record(entry, "the shard ends before it")
         if not verify:
             return framed[HEADER_BYTES:-FOOTER_BYTES]
@@ -132,8 +155,11 @@ class StoredRecords:
 
     def _read_bytes(self, shard: int, start: int, size: int) -> bytes:
         path = self.index.shard_paths[shard]
-        if not files.is_local(path):  # A request.
-            return files.read_file(path, start, start + size)
+        if self._fetched is not None:
+            try:
+                return self._fetched.read((shard, start, size))
+            except OSError as error:
+                raise _unreadable(path, error) from error
         file = self._file(shard)  # Held, or it closes if another thread needs its place.
         try:
             return os.pread(file.fileno(), size, start)

@@ -60,7 +60,7 @@ def look_at_records(
         for _, _, shard in read_manifest(folder).list_shards()
         if shard.records
     ]
-    index = find_index(shards, in_stores=True)
+    index = find_index(shards)
     if index is None:
         return {"mislabelled": None, "outliers": None}
     # Ids are hashes: the records with the least ones are always the same, and spread evenly.

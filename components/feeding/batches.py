@@ -293,10 +293,11 @@ class Batches:
         """The batches from the position on, to the end of `epochs` epochs; some are made ahead."""
         with concurrent.futures.ThreadPoolExecutor(_AHEAD, "batches") as pool:
             ahead: collections.deque[tuple[Position, Any]] = collections.deque()
-            start = following = self._position
+            start = following = announced = self._position
             try:
                 while True:
                     while len(ahead) < _AHEAD and self._is_within(following, start):
+                        announced = self._announce(announced, following, start)
                         made = pool.submit(self.read, following.epoch, following.step)
                         following = following.advance(1, self.steps_per_epoch)
                         ahead.append((following, made))
@@ -309,6 +310,18 @@ class Batches:
             finally:
                 for _, made in ahead:
                     made.cancel()
+
+    def _announce(self, announced: Position, now: Position, start: Position) -> Position:
+        """Has records of the batches after this one fetched, where they are in a store."""
+        if not self._reader.in_store:
+            return announced
+        last = now.advance(self._feeding.ahead_batches, self.steps_per_epoch)
+        while (announced.epoch, announced.step) < (last.epoch, last.step) and self._is_within(
+            announced, start
+        ):
+            self._reader.announce(announced.epoch, announced.step)
+            announced = announced.advance(1, self.steps_per_epoch)
+        return announced
 
     def _is_within(self, position: Position, start: Position) -> bool:
         return self._epochs is None or position.epoch < start.epoch + self._epochs

@@ -262,10 +262,12 @@ class ImageBatches:
             served = ServedImages(self._records, keys, *shared)
             images = served.read(feeding.data_service).map(self._select)
         elif isinstance(self._records, BatchReader):
+            numbers = list_batches(passes, self._records.steps)
+            if self._records.in_store:
+                # Asked for so many batches before they are needed, as the order is known.
+                numbers = numbers.map(self._announce).prefetch(feeding.ahead_batches)
             # One batch is made, by all cores, while the one before it is passed on.
-            images = list_batches(passes, self._records.steps).map(
-                self._read_batch, num_parallel_calls=2, deterministic=True
-            )
+            images = numbers.map(self._read_batch, num_parallel_calls=2, deterministic=True)
         else:
             images = self._make_streamed(passes.count_epochs().flat_map(self._records.list_batches))
         may_be_empty = not passes.training and feeding.bad_records == "skip"
@@ -275,6 +277,17 @@ class ImageBatches:
         if number == tf.data.UNKNOWN_CARDINALITY:
             return images
         return images.apply(tf.data.experimental.assert_cardinality(number))
+
+    def _announce(self, epoch: tf.Tensor, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        reader = self._records
+        assert isinstance(reader, BatchReader)
+
+        def announce(epoch: np.int64, step: np.int64) -> list[np.int64]:
+            reader.announce(int(epoch), int(step))
+            return [step]
+
+        (step,) = call_python(announce, [epoch, step], [tf.int64])
+        return epoch, tf.ensure_shape(step, [])
 
     def _read_batch(self, epoch: tf.Tensor, step: tf.Tensor) -> Tensors:
         """What `BatchReader.read` gives, as tensors, with the labels and columns of its records."""

@@ -78,8 +78,18 @@ class FeedingOptions(Options):
     Training only; the latter two give every batch the same shape, which TPUs and compiled training
     steps need. `pad` needs the index."""
     source: Literal["auto", "indexed", "streaming"] = "auto"
-    """`indexed` takes records from shards in any order; `streaming` reads files from their
-    beginning and shuffles a window. `auto` uses the index if there is one on a local disk."""
+    """`indexed` takes records from shards in any order, on a disk or in a store; `streaming` reads
+    files from their beginning and shuffles a window. `auto` uses the index if there is one."""
+    ahead_batches: pydantic.PositiveInt = 8
+    """A data set in a store: batches whose records are asked for before they are needed. The order
+    is known, so that each record is one request, of which many wait side by side."""
+    cache_bytes: pydantic.NonNegativeInt = 0
+    """A data set in a store: up to so many bytes of its shards are kept on the local disk as they
+    are read, for later epochs and runs. Always the first shards: in a permuted epoch none is needed
+    more than another."""
+    cache_dir: str | None = None
+    """The folder for them, which processes and runs may share; None for `image-pipeline-records` in
+    that of temporary files (`TMPDIR`)."""
     data_service: str | None = None
     """Training: address of a tf.data service dispatcher, such as `grpc://localhost:5000`, whose
     workers stream, decode and augment. Every record still comes once per epoch, but in the order of

@@ -4,15 +4,22 @@
 """
 
 import dataclasses
+import hashlib
 import logging
+import os
+import tempfile
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from image_pipeline.components import files
 from image_pipeline.components.augment.keys import draw_crop_windows, fold, record_keys
 from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.fetched import KeptShards
 from image_pipeline.components.dataset.index import Entry, RecordIndex
+from image_pipeline.components.dataset.manifest import hash_manifest
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.batch_maker import BatchMaker
@@ -83,7 +90,9 @@ class BatchReader:
         self._has_masks = record.MASK_COLUMN in columns
         self._has_columns = any(column != record.MASK_COLUMN for column in columns)
         self._maker = BatchMaker(view)
-        self._records = StoredRecords(index)
+        self._records = StoredRecords(index, kept=_keep_shards(index, feeding))
+        self.in_store = self._records.in_store
+        self._announced: dict[tuple[int, int], tuple[Arrays, list[Entry]]] = {}
         check_places(self._records)
         self._held: HeldImages | None = None
         self._held_masks: HeldMasks | None = None
@@ -103,19 +112,43 @@ class BatchReader:
           UserError: if a record is damaged, unless `feeding.bad_records` is skip, which it names.
         """
         # Which records, and what is random about their views: a function of seed, epoch and step.
-        drawn = self.draw(epoch, step)
-        # Read, decode, crop and resize, by all cores.
-        made, bad = self._make(drawn, is_first=epoch == self._passes.first_epoch)
-        if bad:
-            kept = self._replace(bad, len(drawn[ROW]))
-            drawn, made = ({k: v[kept] for k, v in each.items()} for each in (drawn, made))
-        batch = drawn | made
-        if self._reads_whole_batches:
-            start, stop = self._passes.cut_share(len(batch[ROW]), self._feeding)
-            batch = {name: values[start:stop] for name, values in batch.items()}
-        if self._has_columns:  # The records were verified with their images.
-            batch[SERIALIZED] = self.read_serialized(batch[ROW], verify=False)
+        with self._lock:
+            announced = self._announced.pop((epoch, step), None)
+        drawn, entries = announced or self._announce(epoch, step)
+        try:
+            # Read, decode, crop and resize, by all cores.
+            is_first = epoch == self._passes.first_epoch
+            made, bad = self._make(entries, drawn.get(WINDOW), is_first)
+            numbers = self._replace(bad, len(entries)) if bad else np.arange(len(entries))
+            if self._reads_whole_batches:
+                numbers = numbers[slice(*self._passes.cut_share(len(numbers), self._feeding))]
+            batch = drawn | made
+            if len(numbers) < len(entries) or bad:
+                batch = {name: values[numbers] for name, values in batch.items()}
+            if self._has_columns:  # The records were verified with their images.
+                own = [self._records.read(entries[number]) for number in numbers.tolist()]
+                batch[SERIALIZED] = np.array(own, object)
+        finally:
+            if self.in_store:
+                self._records.release(entries)
         return batch
+
+    def announce(self, epoch: int, step: int) -> None:
+        """Begins to fetch a batch's records, where they are in a store, for a later `read`."""
+        announced = self._announce(epoch, step)
+        with self._lock:
+            self._announced[epoch, step] = announced
+            # Of an iteration that was left, nobody reads what it has announced.
+            left = max(len(self._announced) - 2 * self._feeding.ahead_batches, 0)
+            dropped = [self._announced.pop(next(iter(self._announced))) for _ in range(left)]
+        for _, entries in dropped:
+            self._records.release(entries)
+
+    def _announce(self, epoch: int, step: int) -> tuple[Arrays, list[Entry]]:
+        drawn, entries = self._draw(epoch, step)
+        if self.in_store:
+            self._records.announce(entries)
+        return drawn, entries
 
     @property
     def _reads_whole_batches(self) -> bool:
@@ -129,27 +162,32 @@ class BatchReader:
           `ROW`, `CLASS`, "height" and "width" of the stored images in pixels, int64 [batch] each;
           in training also `KEY` and `MIRRORED`, and `WINDOW` if crops are random.
         """
+        return self._draw(epoch, step)[0]
+
+    def _draw(self, epoch: int, step: int) -> tuple[Arrays, list[Entry]]:
+        """What `draw` gives, and where the records are."""
         draws, passes, feeding = self.draw_records(epoch, step), self._passes, self._feeding
         rows, views, copies = draws.rows, draws.views, draws.copies
         if not self._reads_whole_batches:
             start, stop = passes.cut_share(len(rows), feeding)
             rows, views, copies = rows[start:stop], views[start:stop], copies[start:stop]
-        entries = self.index.take(rows)
-        sizes = {"height": entries.height, "width": entries.width}
-        drawn = {ROW: rows, CLASS: entries.label, **sizes}
+        found = self.index.take(rows)
+        entries = found.list_entries(rows)
+        sizes = {"height": found.height, "width": found.width}
+        drawn = {ROW: rows, CLASS: found.label, **sizes}
         drawn = {name: values.astype(np.int64) for name, values in drawn.items()}
         if not passes.training:
-            return drawn
+            return drawn, entries
         # With mirror images each crop comes twice, and both share all random steps.
         mirrors = feeding.many_views.mirror
-        ids = np.ascontiguousarray(entries.record_id[:, :8]).view(">i8")[:, 0].astype(np.int64)
+        ids = np.ascontiguousarray(found.record_id[:, :8]).view(">i8")[:, 0].astype(np.int64)
         keys = record_keys(passes.seed, epoch, ids, copies)
         drawn[KEY] = fold(keys, views // 2 if mirrors else views)
         drawn[MIRRORED] = (views % 2 == 1) & mirrors
         if self._crop is not None:  # It is the first of the steps: number 0.
             sides = np.stack([drawn["height"], drawn["width"]], axis=1)
             drawn[WINDOW] = draw_crop_windows(sides, fold(drawn[KEY], 0), self._crop)
-        return drawn
+        return drawn, entries
 
     def draw_records(self, epoch: int, step: int) -> Draws:
         """Which records and views one batch holds, of all workers together."""
@@ -160,16 +198,17 @@ class BatchReader:
         copies[real_records(step, size, length) :] += length
         return dataclasses.replace(draws, copies=copies)
 
-    def _make(self, drawn: Arrays, is_first: bool) -> tuple[Arrays, set[int]]:
-        """The views of what is drawn, and the numbers of those that cannot be read.
+    def _make(
+        self, entries: Sequence[Entry], windows: np.ndarray | None, is_first: bool
+    ) -> tuple[Arrays, set[int]]:
+        """The views of records, and the numbers of those that cannot be read.
 
         `is_first` says whether the epoch is the first that this process reads.
         """
-        rows, windows = drawn[ROW], drawn.get(WINDOW)
-        if windows is None and (taken := self._take_held(rows)):
+        count = len(entries)
+        if windows is None and (taken := self._take_held(entries)):
             return taken, set()
-        masks = self._maker.empty_masks(len(rows)) if self._has_masks else None
-        entries = self.index.locate(rows)
+        masks = self._maker.empty_masks(count) if self._has_masks else None
         verify = self._feeding.verify
         verified = verify == "always" or (verify == "first_epoch" and is_first)
         bad: set[int] = set()
@@ -185,7 +224,7 @@ class BatchReader:
             except UserError as error:
                 self._skip(number, bad, error)
 
-        made = {"image": self._maker.make(fill, len(rows))}
+        made = {"image": self._maker.make(fill, count)}
         return made if masks is None else made | {record.MASK: masks}, bad
 
     def _view_image(
@@ -196,11 +235,14 @@ class BatchReader:
         else:
             view_pixels(self._held.load(entry, verify), window, self._view, out)
 
-    def _take_held(self, rows: np.ndarray) -> Arrays:
+    def _take_held(self, entries: Sequence[Entry]) -> Arrays:
         """Copies of held images (and masks) that already are views; nothing, if they are not."""
+        if self._held is None:
+            return {}
         view, taken = self._view, {}
+        rows = np.array([entry.row for entry in entries], np.int64)
         size = (view.height_px, view.width_px)
-        outs = [("image", self._held, (*size, view.channels), self._maker.empty)]
+        outs: list[Any] = [("image", self._held, (*size, view.channels), self._maker.empty)]
         if self._has_masks:
             outs.append((record.MASK, self._held_masks, (*size, 1), self._maker.empty_masks))
         for name, held, shape, empty in outs:
@@ -234,7 +276,11 @@ class BatchReader:
     def read_serialized(self, rows: np.ndarray, verify: bool) -> np.ndarray:
         """Reads whole records (rows int64 [n]): object [n], each a serialized tf.train.Example."""
         entries = self.index.locate(rows)
-        return np.array([self._records.read(entry, verify) for entry in entries], object)
+        self._records.announce(entries)
+        try:
+            return np.array([self._records.read(entry, verify) for entry in entries], object)
+        finally:
+            self._records.release(entries)
 
     def count(self) -> int:
         """The number of records in an epoch; one that is drawn twice counts twice."""
@@ -251,7 +297,12 @@ class BatchReader:
     def plan_memory(self, use: Use) -> list[Stage]:
         """What reading batches holds in memory."""
         index = self.index
-        return plan_indexed(self._feeding, self._view, index.record_bytes, index.nbytes, use)
+        stages = plan_indexed(self._feeding, self._view, index.record_bytes, index.nbytes, use)
+        if self.in_store:
+            ahead, size = self._feeding.ahead_batches, self._feeding.batch_size
+            made_of = f"{ahead} ahead_batches x {size} batch_size, encoded"
+            stages.append(Stage("fetched ahead", ahead * size * index.record_bytes, made_of))
+        return stages
 
     def hold_decoded(self, others: list[Stage]) -> list[Stage]:
         """From now on decodes each image only once, if all fit beside the other stages as pixels.
@@ -281,3 +332,12 @@ class BatchReader:
             "Reading %d shards by their index, in any order: %s.", len(index.shard_paths), chosen
         )
         return [] if self._held is None else [stage]
+
+
+def _keep_shards(index: RecordIndex, feeding: FeedingOptions) -> KeptShards | None:
+    """Where records of shards in a store are kept; None if none are."""
+    if not feeding.cache_bytes or all(map(files.is_local, index.roots)):
+        return None
+    folder = feeding.cache_dir or os.path.join(tempfile.gettempdir(), "image-pipeline-records")
+    own = hashlib.sha256("\n".join([*map(hash_manifest, index.roots), *index.shard_paths]).encode())
+    return KeptShards(os.path.join(folder, own.hexdigest()), index.sizes, feeding.cache_bytes)

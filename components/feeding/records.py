@@ -48,8 +48,8 @@ def open_records(
     if feeding.source == "indexed" or feeding.index_options():
         needing = feeding.index_options() or ["source=indexed"]
         raise UserError(
-            f"feeding.{', '.join(needing)} needs shards with an index on a local disk, but "
-            f"{paths[0]} has none beside its Split folder; ingest again, or stream without it."
+            f"feeding.{', '.join(needing)} needs shards with an index, but {paths[0]} "
+            "has none beside its Split folder; ingest again, or stream without it."
         )
     _LOG.info("Streaming %d shards through a shuffle window: %s.", len(paths), _why(feeding))
     return StreamedRecords(paths, view, feeding, passes, columns)
@@ -61,4 +61,4 @@ def _why(feeding: FeedingOptions) -> str:
         return "feeding.data_service is set"
     if feeding.source == "streaming":
         return "feeding.source=streaming"
-    return "there is no index beside them on a local disk"
+    return "there is no index beside them"

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from image_pipeline.components import files
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import RecordIndex, find_index
 from image_pipeline.components.errors import UserError
@@ -96,10 +95,9 @@ def _find_index(paths: list[str], feeding: FeedingOptions) -> RecordIndex:
         )
     index = find_index(paths)
     if index is None:
-        way_out = "ingest again" if files.is_local(paths[0]) else "copy the data set to one"
         raise UserError(
-            "an epoch can only be verified by an index on a local disk, but "
-            f"{paths[0]} has none beside its Split folder; {way_out}."
+            f"an epoch can only be verified by an index, but {paths[0]} has none beside its Split "
+            "folder; ingest again."
         )
     return index
 

@@ -186,7 +186,7 @@ def open_data_set(data_dir: str, manifest: Manifest) -> DataSet:
         for shard in split.shards
         if shard.records
     ]
-    index = find_index(paths, in_stores=True)
+    index = find_index(paths)
     if index is None:
         raise UserError(
             f"a report needs a data set with records and an index, but {data_dir} is not one; "

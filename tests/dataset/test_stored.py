@@ -116,6 +116,7 @@ def test_a_shard_that_is_gone(copied):
 def test_records_of_a_store_are_requests_for_what_they_take(train_shards, monkeypatch):
     index = read_index(train_shards)
     remote = copy.copy(index)
+    remote.roots = tuple(f"s3://bucket{root}" for root in index.roots)
     remote.shard_paths = tuple(f"s3://bucket{path}" for path in index.shard_paths)
     asked = []
 

@@ -70,9 +70,10 @@ def test_the_analysis_finds_the_same(places, graphs):
     assert graphs["store"] == graphs["local"]
 
 
+@pytest.mark.parametrize("source", ["indexed", "streaming"])
 @pytest.mark.parametrize("mode", ["train", "eval"])
-def test_streamed_batches_are_the_same(places, graphs, mode):
-    local, store = (read_batches(root, mode, "streaming") for root in places.values())
+def test_batches_are_the_same(places, graphs, mode, source):
+    local, store = (read_batches(root, mode, source) for root in places.values())
     assert len(local) > 1
     for ours, theirs in zip(local, store, strict=True):
         for array, other in zip(ours, theirs, strict=True):
@@ -90,7 +91,7 @@ def test_the_analysis_of_s3_finds_the_same(places, graphs):
 
 @pytest.mark.parametrize("mode", ["train", "eval"])
 def test_batches_of_s3_are_the_same(places, graphs, mode):
-    local = read_batches(places["local"], mode, "streaming")
+    local = read_batches(places["local"], mode, "indexed")
     found = read_batches("s3://bucket", mode, "auto")
     assert len(found) == len(local) > 1
     for ours, theirs in zip(local, found, strict=True):
@@ -103,11 +104,6 @@ def test_what_others_write_is_not_on_s3(places):
         analyze("s3://bucket/data", "s3://bucket/graph", cache_dir="s3://bucket/cache")
     with pytest.raises(UserError, match=r"--output must be .* s3://bucket/run;"):
         plan_run(PipelineConfig(), "s3://bucket/images", "s3://bucket/run", [])
-
-
-def test_the_index_is_for_local_disks(places, graphs):
-    with pytest.raises(UserError, match=r"needs shards with an index on a local disk.*or stream"):
-        read_batches(places["store"], "train", "indexed")
 
 
 @pytest.mark.wide

@@ -1,0 +1,118 @@
+"""Batches of a data set in a store: requests and bytes, by workers, when resumed, and when kept."""
+
+import numpy as np
+import pytest
+
+from image_pipeline import api
+from image_pipeline.components import files
+from image_pipeline.components.dataset import fetched
+from image_pipeline.components.errors import UserError
+
+pytestmark = pytest.mark.beam
+
+OPTIONS = {"view": {"height_px": 16, "width_px": 16}, "batch_size": 4, "hold_decoded": False}
+
+
+@pytest.fixture
+def requested(monkeypatch):
+    """The parts of shards that were asked for, and their bytes in all."""
+    asked, read_file = [], files.read_file
+
+    def counted(path, start=0, end=None):
+        content = read_file(path, start, end)
+        if "/Split-" in path:
+            asked.append(len(content))
+        return content
+
+    monkeypatch.setattr(files, "read_file", counted)
+    return asked
+
+
+def open_batches(places, root="store", **options):
+    return api.batches(f"{places[root]}/data", **OPTIONS | options)
+
+
+def digests(batches):
+    return [batch["image"].tobytes() for batch in batches]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_each_worker_reads_its_part_and_no_byte_more(places, requested, workers, monkeypatch):
+    monkeypatch.setattr(fetched, "_GAP_BYTES", 0)
+    whole = digests(open_batches(places, "local"))
+    requested.clear()
+    shares, read = [], []
+    for worker in range(workers):
+        shares.append(digests(open_batches(places, worker=worker, workers=workers)))
+        read.append(sum(requested))
+        requested.clear()
+    assert [b"".join(parts) for parts in zip(*shares, strict=True)] == whole
+    images = api.random_access(f"{places['local']}/data")
+    stored = sum(images._index.length.tolist()) + 16 * len(images)
+    looked_at = int(images._index.length[0]) + 16  # Each looks at the first record.
+    assert sum(read) == stored + workers * looked_at
+    assert max(read) < stored / workers * 1.2 + looked_at
+
+
+def test_going_on_reads_nothing_of_what_came_before(places, requested):
+    batches = open_batches(places)
+    steps = len(batches)
+    requested.clear()
+    assert digests(open_batches(places, first_step=steps - 1)) == digests(
+        open_batches(places, "local", first_step=steps - 1)
+    )
+    assert len(requested) <= 1 + 4  # a look at the first record, and a batch
+
+
+def test_what_is_kept_is_not_asked_for_again(places, requested, tmp_path):
+    options = {"cache_bytes": 10**9, "cache_dir": str(tmp_path), "epochs": 2}
+    local = digests(open_batches(places, "local", epochs=2))
+    first = open_batches(places, **options)
+    requested.clear()
+    assert digests(first) == local
+    records = len(api.random_access(f"{places['local']}/data"))
+    assert 0 < len(requested) <= records
+    requested.clear()
+    again = open_batches(places, **options)
+    opened = len(requested)
+    assert digests(again) == local
+    assert len(requested) == opened
+
+
+@pytest.mark.parametrize("left_at", [0, 1, 2])
+def test_batches_that_are_left_are_forgotten(places, left_at):
+    batches = open_batches(places, ahead_batches=3)
+    for number, _ in enumerate(batches):
+        if number == left_at:
+            break
+    whole = digests(open_batches(places, "local", first_step=left_at + 1))
+    assert digests(batches) == whole
+    assert digests(open_batches(places, ahead_batches=1)) == digests(open_batches(places, "local"))
+    assert len(batches._reader._announced) <= 6
+
+
+def test_tensorflow_s_batches_are_the_same_epoch_after_epoch(places):
+    local, store = (
+        api.input_fn(f"{places[root]}/data", epochs=3, seed=4, **OPTIONS)
+        for root in ("local", "store")
+    )
+    for (images, labels), (others, theirs) in zip(local, store, strict=True):
+        np.testing.assert_array_equal(images, others)
+        np.testing.assert_array_equal(labels, theirs)
+
+
+def test_a_shard_that_is_gone_is_named(places, store):
+    root = f"{places['store']}/gone"
+    names = ["manifest.json", "index.parquet", "index.rows"]
+    for split in ("Split-train/*", "Split-eval/*"):
+        listed = files.list_files(f"{places['store']}/data", split)
+        names += [path.removeprefix(f"{places['store']}/data/") for path in listed]
+    for name in names:
+        path = f"{places['store']}/data/{name}"
+        with files.write_atomically(f"{root}/{name}") as file:
+            file.write(files.read_file(path))
+    batches = api.batches(root, **OPTIONS)
+    (shard, *_) = files.list_files(root, "Split-train/*")
+    files.delete(shard)
+    with pytest.raises(UserError, match=r"Cannot read the shard .*Split-train"):
+        list(batches)
