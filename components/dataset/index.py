@@ -194,7 +194,7 @@ class RecordIndex:
     def record_bytes(self) -> int:
         """The mean size of a serialized record, rounded down, as the shards' sizes tell it."""
         framing_bytes = len(self) * (HEADER_BYTES + FOOTER_BYTES)
-        return int(self._sizes.sum() - framing_bytes) // len(self)
+        return int(self.sizes.sum() - framing_bytes) // len(self)
 
     @property
     def data_set(self) -> np.ndarray:

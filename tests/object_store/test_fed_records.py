@@ -48,8 +48,8 @@ def test_each_worker_reads_its_part_and_no_byte_more(places, requested, workers,
         requested.clear()
     assert [b"".join(parts) for parts in zip(*shares, strict=True)] == whole
     images = api.random_access(f"{places['local']}/data")
-    stored = sum(images._index.length.tolist()) + 16 * len(images)
-    looked_at = int(images._index.length[0]) + 16  # Each looks at the first record.
+    stored = sum(images._index.column("length").tolist()) + 16 * len(images)
+    looked_at = int(images._index.column("length")[0]) + 16  # Each looks at the first record.
     assert sum(read) == stored + workers * looked_at
     assert max(read) < stored / workers * 1.2 + looked_at
 
