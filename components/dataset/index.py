@@ -4,7 +4,8 @@ Other columns, for selection and messages, are read from `index.parquet`.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ from image_pipeline.components.dataset.index_rows import (
     list_classes,
     make_rows,
 )
-from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
+from image_pipeline.components.dataset.manifest import Manifest, has_manifest, read_manifest
 from image_pipeline.components.dataset.paths import (
     INDEX,
     ROWS,
@@ -191,6 +192,11 @@ class RecordIndex:
         return column
 
     @property
+    def identity(self) -> str:
+        """Tells these shards from all others: 64 hexadecimal digits, of their checksums."""
+        return hashlib.sha256(self._keys.tobytes() + self.sizes.tobytes()).hexdigest()
+
+    @property
     def record_bytes(self) -> int:
         """The mean size of a serialized record, rounded down, as the shards' sizes tell it."""
         framing_bytes = len(self) * (HEADER_BYTES + FOOTER_BYTES)
@@ -281,16 +287,22 @@ def find_index(shard_paths: Sequence[str]) -> RecordIndex | None:
     return read_index(shard_paths) if is_indexed(shard_paths) else None
 
 
-def read_index(shard_paths: Sequence[str]) -> RecordIndex:
+def read_index(
+    shard_paths: Sequence[str], manifests: Mapping[str, Manifest] | None = None
+) -> RecordIndex:
     """Reads the index of some shards, which may be of several data sets.
 
     Args:
       shard_paths: see `is_indexed`; each at most once.
+      manifests: of the data sets, by their folders, if they have been read already.
 
     Raises:
       UserError: if a shard is missing from its index, or an index was changed since it was written.
     """
-    return RecordIndex([_open(root, paths) for root, paths in group_by_root(shard_paths)])
+    given = manifests or {}
+    return RecordIndex(
+        [_open(root, paths, given.get(root)) for root, paths in group_by_root(shard_paths)]
+    )
 
 
 def _common_type(data_sets: Sequence[_DataSet]) -> record.PixelType:
@@ -305,9 +317,10 @@ def _common_type(data_sets: Sequence[_DataSet]) -> record.PixelType:
     return next(iter(by_type))
 
 
-def _open(root: str, paths: tuple[str, ...]) -> _DataSet:
+def _open(root: str, paths: tuple[str, ...], manifest: Manifest | None) -> _DataSet:
     """Opens the rows of one data set."""
-    manifest = read_manifest(root) if has_manifest(root) else None
+    if manifest is None and has_manifest(root):
+        manifest = read_manifest(root)
     if manifest is None or ROWS not in manifest.files:
         return _load(root, paths)
     listed = [shard for _, _, shard in manifest.list_shards()]

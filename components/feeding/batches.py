@@ -17,7 +17,7 @@ from image_pipeline.components import files
 from image_pipeline.components.augment import array_steps
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import read_index, read_table
-from image_pipeline.components.dataset.manifest import Manifest, hash_manifest, read_whole_manifest
+from image_pipeline.components.dataset.manifest import Manifest, read_whole_manifest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.analysis import read_graph
 from image_pipeline.components.feeding.found_columns import (
@@ -93,7 +93,7 @@ class Batches:
         self._arguments = {name: value for name, value in locals().items() if name != "self"}
         self._arguments.pop("__class__", None)
         manifests = {root: read_whole_manifest(root) for root in data_dirs}
-        self._checksums = tuple(map(hash_manifest, manifests))
+        self._checksums = tuple(manifest.checksum for manifest in manifests.values())
         self._feeding, self._epochs = feeding, epochs
         self._graph = None if graph_dir is None else read_graph(graph_dir)
         self._check(manifests, split, view, mode)
@@ -111,7 +111,7 @@ class Batches:
         ]
         self._view = view
         self._reader = BatchReader(
-            read_index(self._paths), view, feeding, self._passes, self._columns
+            read_index(self._paths, manifests), view, feeding, self._passes, self._columns
         )
         self._reader.check_step(first_step)
         self._reader.hold_decoded(self._reader.plan_memory(mode))
@@ -406,7 +406,7 @@ class Batches:
 
 
 def _open_again(
-    arguments: dict[str, Any], state: dict[str, int], checksums: tuple[str, ...]
+    arguments: dict[str, Any], state: dict[str, int], checksums: tuple[str | None, ...]
 ) -> Batches:
     opened = Batches(**arguments)
     if opened._checksums != checksums:

@@ -4,7 +4,6 @@
 """
 
 import dataclasses
-import hashlib
 import logging
 import os
 import tempfile
@@ -19,7 +18,6 @@ from image_pipeline.components.augment.keys import draw_crop_windows, fold, reco
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.fetched import KeptShards
 from image_pipeline.components.dataset.index import Entry, RecordIndex
-from image_pipeline.components.dataset.manifest import hash_manifest
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.batch_maker import BatchMaker
@@ -339,5 +337,4 @@ def _keep_shards(index: RecordIndex, feeding: FeedingOptions) -> KeptShards | No
     if not feeding.cache_bytes or all(map(files.is_local, index.roots)):
         return None
     folder = feeding.cache_dir or os.path.join(tempfile.gettempdir(), "image-pipeline-records")
-    own = hashlib.sha256("\n".join([*map(hash_manifest, index.roots), *index.shard_paths]).encode())
-    return KeptShards(os.path.join(folder, own.hexdigest()), index.sizes, feeding.cache_bytes)
+    return KeptShards(os.path.join(folder, index.identity), index.sizes, feeding.cache_bytes)
