@@ -387,7 +387,7 @@ def test_an_epoch_without_a_batch_is_explained(pattern):
     ids=str,
 )
 def test_what_needs_an_index_says_so(pattern, options):
-    with pytest.raises(UserError, match=r"needs shards with an index on a local disk"):
+    with pytest.raises(UserError, match=r"needs shards with an index"):
         read(pattern, feeding=options)
 
 
