@@ -35,7 +35,9 @@ class BalancedOrder:
         max_oversampling: float,
         length: int | None = None,
     ):
-        """Sorts the rows by class: 8 bytes a row are held, and as much a draw for two epochs.
+        """Sorts the rows by class: up to 4 bytes a row are held (8 from row 2**32 on).
+
+        For two epochs 8 bytes are held of each draw beyond whole laps, too.
 
         Args:
           labels: int [n], the class of each of `rows`.
@@ -59,7 +61,10 @@ class BalancedOrder:
         self.length = int(self._counts[chosen > 0].sum()) if length is None else length
         self._draws = share_draws(self._counts, chosen, self.length, max_oversampling)
         self._whole, self._parts = np.divmod(self._draws, self._counts)
-        self._rows = take_rows(rows, np.argsort(labels, kind="stable"))
+        # NumPy sorts numbers of 16 bits by their digits.
+        smallest = np.result_type(*map(np.min_scalar_type, self._classes[[0, -1]].tolist()))
+        by_class = take_rows(rows, np.argsort(labels.astype(smallest), kind="stable"))
+        self._rows = by_class.astype(np.min_scalar_type(int(by_class.max())))
         self._seed = seed
         # Of the epoch that is read and, at its end, the next one.
         self._parts_of = functools.lru_cache(maxsize=2)(self._draw_parts)
@@ -83,7 +88,8 @@ class BalancedOrder:
         in_part = laps == self._whole[number]  # else in a whole lap, which has every row
         before = (np.cumsum(self._parts) - self._parts)[number[in_part]]
         place[in_part] = self._parts_of(epoch)[before + place[in_part]]
-        rows = self._rows[(np.cumsum(self._counts) - self._counts)[number] + place]
+        place += (np.cumsum(self._counts) - self._counts)[number]
+        rows = self._rows[place].astype(np.int64)
         return Draws(rows, np.zeros_like(rows), laps)
 
     def find(self, epoch: int, row: int) -> np.ndarray:

@@ -92,6 +92,18 @@ def test_a_draw_hangs_on_nothing_but_its_position(counts, epoch):
     assert (drawing.draw(epoch, positions).rows == epoch_of(drawing, epoch).rows[positions]).all()
 
 
+def test_what_labels_and_rows_are_held_in_changes_no_draw():
+    numbers = np.random.default_rng(0).integers(0, 3, 500)
+    expected = epoch_of(BalancedOrder(numbers, range(500), "uniform", 0, math.inf)).rows
+    for classes in ([-300, -1, 5], [-1, 0, 2**31], [0, 7, 70_000], [1, 2, 255]):
+        labels = np.array(classes)[numbers]
+        for first in (0, 100, 2**32 - 250, 2**40):
+            for rows in (range(first, first + 500), np.arange(first, first + 500)):
+                drawn = epoch_of(BalancedOrder(labels, rows, "uniform", 0, math.inf)).rows
+                assert drawn.dtype == np.int64
+                np.testing.assert_array_equal(drawn, expected + first)
+
+
 def test_classes_are_interleaved_at_random():
     drawing = balanced([100, 900], length=10_000)
     labels = labels_of([100, 900])[epoch_of(drawing).rows]
