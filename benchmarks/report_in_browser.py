@@ -60,6 +60,12 @@ def check_report(tab: Tab, shots: pathlib.Path) -> Iterator[tuple[str, bool]]:
     whole = all(int(train) + int(held) == int(every) for _, train, held, every in counts)
     yield f"a table as CSV: {rows}", rows[0] == "class,train,eval,in all" and rows[-1] == ""
     yield "its rows", sorted(name for name, *_ in counts) == ["ant", "bee", "cat"] and whole
+    written = {"=1+1": "'=1+1", "@a": "'@a", "-x": "'-x", "'=1": "''=1", "-1.5": "-1.5"}
+    written |= {"+1,234": "+1234", "-2e-05": "-2e-05", "-0.5 (-1 to 0)": "'-0.5 (-1 to 0)"}
+    cell = "(text) => writeCell(Object.assign(document.createElement('td'), "
+    cell += "{ textContent: text, className: 'n' }))"
+    found = tab.evaluate(f"{json.dumps([*written])}.map({cell})")
+    yield f"formulas are marked, numbers are not: {found}", found == [*written.values()]
     stays = "document.activeElement === document.querySelector('#classes button.csv')"
     yield "the keyboard stays at its place", tab.evaluate(stays)
     headed = "[...document.querySelectorAll('table')].every((each) => each.tHead)"
@@ -194,7 +200,7 @@ def _filter(tab: Tab) -> Iterator[tuple[str, bool]]:
 def _enlarge(tab: Tab) -> Iterator[tuple[str, bool]]:
     path = "document.querySelector('#viewer dd').textContent"
     shown = "[...document.querySelectorAll('figure')].filter((each) => each.checkVisibility() && "
-    shown += "each.querySelector('img')).map((each) => each.dataset.path)"
+    shown += "each.querySelector('img')).map(pathOf)"
     paths = tab.evaluate(shown)
     _focus(tab, "figure .open")
     tab.press("Enter")
@@ -209,8 +215,9 @@ def _enlarge(tab: Tab) -> Iterator[tuple[str, bool]]:
     yield f"its buttons: {names}", sorted(names) == ["close", "copy", "next", "previous"]
     tab.press("Escape")
     tab.wait("!document.querySelector('#viewer').open")
-    back = "document.activeElement.closest('figure')?.dataset.path"
-    yield "Escape closes, and the focus is at what was seen last", tab.evaluate(back) == paths[1]
+    seen = "[document.activeElement.closest('figure')].filter(Boolean).map(pathOf)[0]"
+    back = tab.wait(f"{seen} === {json.dumps(paths[1])}")
+    yield "Escape closes, and the focus is at what was seen last", back
     # As where a browser has no clipboard for pages on disk: what is copied is heard.
     tab.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined }); 0")
     tab.evaluate(

@@ -1,17 +1,14 @@
 """Stored and original pictures, as a browser gets them; none of them needs TensorFlow."""
 
-import base64
 import functools
-import io
 import os
 import re
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 import cv2
 import numpy as np
 import pydantic
-from PIL import Image
 
 from image_pipeline.components import files
 from image_pipeline.components.arrays.in_place import fetch
@@ -29,7 +26,15 @@ from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.folder import FOLDER, Folder
 from image_pipeline.components.sources.references import ImageRef, Source
 from image_pipeline.components.sources.source_kinds import kind_of
-from image_pipeline.show.overlays import NamedBoxes, draw_boxes, lay_over, make_colors, show_values
+from image_pipeline.show.html import Content, encode_picture
+from image_pipeline.show.overlays import (
+    NamedBoxes,
+    draw_boxes,
+    lay_over,
+    make_colors,
+    show_values,
+    shrink,
+)
 
 # What every browser draws, and none of which can hold a script.
 _BROWSERS = ("jpeg", "png", "webp", "gif", "bmp", "avif")
@@ -39,17 +44,6 @@ _ESCAPED = re.compile(rb"\\x([0-9a-f]{2})")
 # References that are kept once they have been looked for.
 _MOST_FOUND = 256
 _MASK_FLAGS = cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION
-
-
-class Content(NamedTuple):
-    """What a browser gets: the type, such as image/png, and the bytes."""
-
-    kind: str
-    data: bytes
-
-    def as_uri(self) -> str:
-        """It, within a page."""
-        return f"data:{self.kind};base64,{base64.b64encode(self.data).decode()}"
 
 
 class Report(Content):
@@ -62,7 +56,7 @@ class NoPicture(Exception):
 
 def make_png(pixels: np.ndarray) -> Content:
     """A picture with exactly these pixels, uint8 [height, width, 1 or 3]."""
-    return _encode(pixels, "png", compress_level=1)
+    return encode_picture(pixels, "png", compress_level=1)
 
 
 def make_thumbnail(pixels: np.ndarray) -> Content:
@@ -70,12 +64,8 @@ def make_thumbnail(pixels: np.ndarray) -> Content:
 
     A smaller one keeps its pixels.
     """
-    longer = max(pixels.shape[:2])
-    if longer <= _THUMBNAIL_PX:
-        return make_png(pixels)
-    height, width = (max(1, side * _THUMBNAIL_PX // longer) for side in pixels.shape[:2])
-    small = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA)
-    return _encode(small.reshape(height, width, -1), "jpeg", quality=_QUALITY)
+    small = shrink(pixels, _THUMBNAIL_PX)
+    return make_png(pixels) if small is pixels else encode_picture(small, "jpeg", quality=_QUALITY)
 
 
 def decode_stored(serialized: bytes, labelled: Manifest | None = None) -> np.ndarray:
@@ -195,10 +185,3 @@ class Originals:
             if decode_name(ref.path) == name:
                 return source, ref
         raise FileNotFoundError(0, "there is no such image by now")
-
-
-def _encode(pixels: np.ndarray, kind: str, **options: int) -> Content:
-    file = io.BytesIO()
-    shown = pixels[..., 0] if pixels.shape[2] == 1 else pixels
-    Image.fromarray(np.ascontiguousarray(shown)).save(file, kind.upper(), **options)
-    return Content(f"image/{kind}", file.getvalue())

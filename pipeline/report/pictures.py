@@ -22,9 +22,8 @@ from image_pipeline.components.sources.folder import Folder
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.config import PipelineConfig
 from image_pipeline.report.data_set import DataSet
-from image_pipeline.report.pixels import shrink
-from image_pipeline.show.html import make_data_uri
-from image_pipeline.show.overlays import NamedBoxes, draw_boxes
+from image_pipeline.show.html import encode_picture
+from image_pipeline.show.overlays import NamedBoxes, draw_boxes, shrink
 from image_pipeline.show.words import describe_steps
 
 if TYPE_CHECKING:
@@ -149,11 +148,9 @@ def make_thumbnail(pixels: np.ndarray, boxes: NamedBoxes | None = None) -> str:
     """
     small = shrink(pixels, SIDE_PX)
     small = small if boxes is None else draw_boxes(small, boxes)
-    picture = Image.fromarray(small[..., 0] if small.shape[2] == 1 else small)
-    lossless = max(small.shape) <= _LOSSLESS_SIDE_PX
-    if lossless:
-        return make_data_uri(picture, "png")
-    return make_data_uri(picture, "webp", quality=_QUALITY)
+    if max(small.shape) <= _LOSSLESS_SIDE_PX:
+        return encode_picture(small, "png").as_uri()
+    return encode_picture(small, "webp", quality=_QUALITY).as_uri()
 
 
 def decode_what_can_be(encoded: bytes) -> np.ndarray | None:
@@ -217,7 +214,7 @@ def draw_views(
     rows = [
         [
             Picture(
-                uri=make_data_uri(Image.fromarray(panel.pixels), "png"),
+                uri=encode_picture(panel.pixels, "png").as_uri(),
                 path=views.path,
                 label=views.label,
                 names=views.names,

@@ -10,6 +10,7 @@ from image_pipeline.components.ingest.groups import hash_gray
 from image_pipeline.components.threads import map_in_order
 from image_pipeline.report.charts import Channel, Histogram, make_histogram
 from image_pipeline.report.data_set import DataSet
+from image_pipeline.show.overlays import shrink
 
 MOST_IMAGES = 2000
 _EXTREMES = 6
@@ -165,22 +166,3 @@ def measure_image(row: int, pixels: np.ndarray) -> ImageFigures:
 def stack_tiny(measured: Sequence[ImageFigures]) -> np.ndarray:
     """The colours of images at 8 × 8 pixels, as vectors to compare: float32 [n, 192], 0 to 1."""
     return np.stack([each.tiny for each in measured]).reshape(len(measured), -1) / np.float32(255)
-
-
-def shrink(pixels: np.ndarray, side_px: int) -> np.ndarray:
-    """Shrinks an image to a longer side of `side_px`, by area; a smaller one is left as it is.
-
-    Args:
-      pixels: uint8 [height, width, channels].
-      side_px: length of the longer side, in pixels.
-
-    Returns:
-      uint8 [new_height, new_width, channels].
-    """
-    height, width = pixels.shape[:2]
-    scale = side_px / max(height, width)
-    if scale >= 1:
-        return pixels
-    size = (max(1, round(width * scale)), max(1, round(height * scale)))
-    resized = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
-    return resized.reshape(*resized.shape[:2], pixels.shape[2])

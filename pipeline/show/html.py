@@ -2,9 +2,10 @@
 
 import base64
 import io
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
+import numpy as np
 from markupsafe import Markup
 from PIL import Image
 
@@ -70,17 +71,29 @@ def write_output(path: str, content: bytes) -> None:
         ) from error
 
 
-def make_data_uri(picture: Image.Image, kind: str, **options: Any) -> str:
-    """A picture as a data URI.
+class Content(NamedTuple):
+    """What a browser gets: the type, such as image/png, and the bytes."""
+
+    kind: str
+    data: bytes
+
+    def as_uri(self) -> str:
+        """It, within a page."""
+        return f"data:{self.kind};base64,{base64.b64encode(self.data).decode()}"
+
+
+def encode_picture(pixels: np.ndarray, kind: str, **options: Any) -> Content:
+    """A picture of uint8 [height, width, 1 or 3].
 
     Args:
-      picture: what is shown.
+      pixels: what is shown.
       kind: "png", "jpeg" or "webp".
       **options: options of Pillow's encoder.
     """
     file = io.BytesIO()
-    picture.save(file, kind.upper(), **options)
-    return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"
+    shown = pixels[..., 0] if pixels.shape[2] == 1 else pixels
+    Image.fromarray(np.ascontiguousarray(shown)).save(file, kind.upper(), **options)
+    return Content(f"image/{kind}", file.getvalue())
 
 
 def _show_safely(value: Any) -> Any:

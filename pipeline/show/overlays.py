@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+import cv2
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
@@ -65,6 +66,25 @@ def show_values(pixels: np.ndarray) -> np.ndarray:
     values = shown.astype(np.float64)
     least, most = values.min(), values.max()
     return np.round((values - least) * (255 / ((most - least) or 1))).astype(np.uint8)
+
+
+def shrink(pixels: np.ndarray, side_px: int) -> np.ndarray:
+    """Shrinks an image to a longer side of `side_px`, by area; a smaller one is left as it is.
+
+    Args:
+      pixels: uint8 [height, width, channels].
+      side_px: length of the longer side, in pixels.
+
+    Returns:
+      uint8 [new_height, new_width, channels].
+    """
+    height, width = pixels.shape[:2]
+    scale = side_px / max(height, width)
+    if scale >= 1:
+        return pixels
+    size = (max(1, round(width * scale)), max(1, round(height * scale)))
+    resized = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
+    return resized.reshape(*resized.shape[:2], pixels.shape[2])
 
 
 def take_shown_channels(pixels: np.ndarray) -> np.ndarray:
