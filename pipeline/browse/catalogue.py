@@ -110,12 +110,7 @@ class Catalogue:
         return self.records + len(self.rejected)
 
     def find(self, query: Query, marks: Collection[str] = frozenset()) -> np.ndarray | range:
-        """The numbers of all that a search finds, in its order: int64 [found], or a range of all.
-
-        Args:
-          query: the search.
-          marks: the marked paths.
-        """
+        """The numbers of all that a search finds, in its order: int64 [n], or a range of all."""
         if query == Query():
             return range(len(self))
         with self._lock:

@@ -20,7 +20,6 @@ class Marks:
     of images.
 
     Attributes:
-      path: of the file.
       paths: the marked paths; another object after each change.
     """
 

@@ -107,11 +107,6 @@ class Originals:
     def __init__(self, data_dir: str, manifest: Manifest, images: str | None):
         """Reads nothing yet.
 
-        Args:
-          data_dir: the data set's folder.
-          manifest: its manifest, whose options say how its source is read.
-          images: the folder of images, or what else ingest took; None if it is not known.
-
         Raises:
           UserError: if images do not fit the options.
         """

@@ -193,10 +193,6 @@ def open_page(url: str, is_open: threading.Event) -> Iterator[None]:
 
     Everyone on a machine can read the command line of a browser. So it is given the name of a
     private file that leads to the page, and is there until that is open, or the block ends.
-
-    Args:
-      url: the address.
-      is_open: set once the browser has the page.
     """
     with tempfile.TemporaryDirectory() as folder:  # Only its owner may look into it.
         path, quoted = pathlib.Path(folder, "browse.html"), html.escape(url)

@@ -42,11 +42,9 @@ class Views:
     """Makes views, one after another; threads may share it.
 
     Attributes:
-      catalogue: whose records are seen.
       view, feeding: the options of training.
       graph_dir: the transform graph, for the model's input; None without one.
       epochs: how many epochs' views a record has.
-      seed: of training.
     """
 
     catalogue: Catalogue

@@ -74,8 +74,6 @@ class Storage:
 
     Attributes:
       encoding: "jpeg", "png" or "raw": the most frequent one.
-      stored_bytes: size of the stored image.
-      pixel_bytes: size of the decoded image.
       view_bytes: size of the model's view of it.
     """
 
@@ -90,16 +88,13 @@ class Figures:
     """All that was measured.
 
     Attributes:
-      stages: each stage by itself.
       others_share: share of the processor that other programs used meanwhile.
-      batch_size: images per step.
       cores: the processor's number of cores.
       together_ms: from one step to the next in training.
       wait_ms: how long of that the model waits for its batch.
       steps_a_call: how many steps of the model Keras makes in one call.
       calls: numbers of steps in a call to images per second of the model alone; empty if steps are
         so long that it cannot matter.
-      storage: how images are stored.
       memory: what the input holds in memory, stage by stage.
       could_hold: whether all decoded images would fit into the memory allowed for them.
     """

@@ -59,12 +59,7 @@ class Subject:
     """What is measured: the train split, as training reads it.
 
     Attributes:
-      view: the model's input size.
-      feeding: the user's feeding options.
       measured: the same, so that every image costs the same.
-      training: the user's training options.
-      graph_dir: the transform graph's folder, or None.
-      paths: the shards.
       records: the opened records, in training's order.
       memory: what the input pipeline holds in memory, stage by stage.
       could_hold: whether all decoded images would fit into the memory allowed for them.
@@ -75,11 +70,6 @@ class Subject:
 
     def __init__(self, config: PipelineConfig, pattern: str, graph_dir: str | None):
         """Opens the records, and plans what reading them holds in memory.
-
-        Args:
-          config: the user's options.
-          pattern: matches the shards.
-          graph_dir: see above.
 
         Raises:
           UserError: if the options do not fit the data set, or if other machines would read it.

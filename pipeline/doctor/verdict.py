@@ -59,8 +59,6 @@ class Examination(Figures):
       seconds: duration of each measurement.
       given_step_ms: the duration of a step that was given; None if the model's was measured.
       options: `view`, `feeding` and `training`, as JSON.
-      line: the verdict in words.
-      verdict: what limits training.
       changes: what would help, the greatest gain first.
       profile: a `components.training.profile.Profile` as a dict; None if no step was traced.
     """
@@ -167,7 +165,6 @@ def estimate_step_ms(figures: Figures, factors: Mapping[str, float]) -> float:
     """Estimates the duration of a training step if stages become faster (or slower).
 
     Args:
-      figures: what was measured.
       factors: stage to the factor on its cost: 0 removes it, 2 doubles it.
 
     Returns:

@@ -38,8 +38,6 @@ class Step:
     """One component in one run.
 
     Attributes:
-      id: the execution's number.
-      component: its name.
       state: "made" if it ran; "reused" if TFX took the outputs of an earlier run; "failed", or
         "unfinished" if it runs still, or its process was killed.
       started_ms: since 1970.
@@ -93,9 +91,6 @@ class PastRun:
 
 def read_runs(metadata_path: str) -> list[PastRun]:
     """Reads all runs, the first one first; one that is not finished has its steps so far.
-
-    Args:
-      metadata_path: the SQLite file of TFX's metadata.
 
     Raises:
       UserError: if it is damaged.

@@ -36,10 +36,6 @@ _MOST_CHARACTERS, _MOST_REASONS = 40, 3
 def explain_step(runs: Sequence[PastRun], step: Step) -> list[str]:
     """Why a step was made anew.
 
-    Args:
-      runs: all runs.
-      step: one of theirs.
-
     Returns:
       The reasons in words, in the order of their weight; none if it was reused.
     """
@@ -77,10 +73,6 @@ def explain_step(runs: Sequence[PastRun], step: Step) -> list[str]:
 
 def explain_execution(metadata_path: str, number: int) -> str:
     """What a step that has just ended was made for, or when what it reused was made.
-
-    Args:
-      metadata_path: the file of TFX's metadata.
-      number: of the execution.
 
     Returns:
       A few words; "" if it is the first of its kind.

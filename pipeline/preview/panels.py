@@ -20,7 +20,6 @@ class Panel(NamedTuple):
     """A picture with its title and captions.
 
     Attributes:
-      title: what kind of picture it is.
       pixels: uint8 [height, width, 3], as shown.
       captions: lines below it.
     """
@@ -84,11 +83,6 @@ def box_size(shape: Sequence[int]) -> tuple[int, int]:
 
 def fit(image: np.ndarray, height: int, width: int) -> np.ndarray:
     """Scales an image to fit a box: magnified by whole pixels, or shrunk smoothly.
-
-    Args:
-      image: uint8 [image height, image width, 1 or 3].
-      height: height of the box, in pixels.
-      width: width of the box, in pixels.
 
     Returns:
       uint8 [at most height, at most width, 3].

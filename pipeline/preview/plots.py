@@ -27,11 +27,6 @@ _TEXT_POINTS, _HEADING_POINTS = 8, 10
 def save_sheet(path: str, records: Sequence[RecordViews], lines: Sequence[str]) -> None:
     """Writes a contact sheet as PNG.
 
-    Args:
-      path: the file.
-      records: as `read_views` makes them.
-      lines: the title, then what was done.
-
     Raises:
       UserError: if the file cannot be written.
     """
@@ -100,9 +95,6 @@ def plot_views(records: Sequence[RecordViews], lines: Sequence[str] = ()) -> Fig
 
 def plot_classes(counts: pd.DataFrame) -> Figure:
     """Draws how many records each class has in each split, one bar per class.
-
-    Args:
-      counts: records, a row for each class and a column for each split.
 
     Returns:
       The figure.

@@ -23,7 +23,6 @@ class Histogram:
     """Counted values.
 
     Attributes:
-      count: how many there are.
       min, median, max: of the values.
       edges: edges of the steps, one more than there are steps.
       counts: number of values in each step; one step if all are equal.
@@ -79,8 +78,6 @@ class Channel:
     """The values of a channel over all measured images.
 
     Attributes:
-      name: name of the channel.
-      mean, std: mean and standard deviation of its values.
       counts: how often each value from 0 to 255 occurs.
     """
 
@@ -96,7 +93,6 @@ def draw_histogram(
     """Draws bars, with the least, the middle and the greatest value under them.
 
     Args:
-      histogram: what is drawn.
       title: the chart's description for screen readers.
       unit: unit of the values: "", "px" or "B".
       axis: what the values are, written under them.
@@ -148,7 +144,6 @@ def draw_curves(
     """Draws a metric after every epoch, from the least value to the greatest.
 
     Args:
-      name: name of the metric.
       train: its values in training, or None; a value is None where it was not a number.
       held: its values on the eval split, or None.
     """

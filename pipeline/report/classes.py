@@ -30,7 +30,6 @@ class ClassTable:
     """Records of each class in each split.
 
     Attributes:
-      splits: names.
       rows: of the classes, the largest first.
       missing: pairs of a split and how many classes it lacks.
       ratio: of the largest class to the smallest one; None without classes.

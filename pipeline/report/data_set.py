@@ -38,13 +38,11 @@ class DataSet:
 
     Attributes:
       splits: the names of the splits that hold records.
-      index: of all records.
       table: `SOURCE_COLUMNS`, a row for each record of the index.
       split: int8 [records], number of the record's split in `splits`.
       records: reads records by their row.
       mask_colors: uint8 [256, 3], of each id of masks; None without masks.
       label: the column of labels that are no class.
-      kind: of labels.
     """
 
     splits: tuple[str, ...]

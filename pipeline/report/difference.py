@@ -51,13 +51,7 @@ class Difference:
 
 
 def compare(source: Source, config: PipelineConfig | None, other: Source) -> Difference:
-    """Compares what is known about both.
-
-    Args:
-      source: the report's subject: now.
-      config: its options; None if they are not known.
-      other: what it is compared with: before.
-    """
+    """Compares what is known about both."""
     options = find_options(other)
     before = gather_facts(other, options if isinstance(options, PipelineConfig) else None)
     now = gather_facts(source, config)

@@ -42,12 +42,6 @@ def gather_figures(
 ) -> dict[str, Any]:
     """Computes everything that a report shows, except pictures.
 
-    Args:
-      source: the report's subject.
-      data: its data set.
-      options: as `find_options` has them.
-      other: what it is compared with.
-
     Returns:
       A dict for `to_json`: a figure for each section, None for one without data, and `absent`: why,
       by the section's name. Images are named by their `row` of the index.

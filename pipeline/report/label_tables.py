@@ -60,9 +60,6 @@ class BoxesOfSplit:
     """The boxes of a split.
 
     Attributes:
-      split: its name.
-      boxes: how many there are.
-      images: how many images there are.
       without: how many of them have no box.
       median, most: boxes of an image.
       sizes: how many boxes are small, medium and large, by their area in the stored image.

@@ -24,8 +24,6 @@ class Outliers:
 
     Attributes:
       by: by what images are compared: "model" or "colours".
-      judged: how many were.
-      found: how many are unlike all others.
       groups: the farthest of them by their labels, in the order of their names.
     """
 
@@ -36,13 +34,7 @@ class Outliers:
 
 
 def list_outliers(folder: str, told: facts.Outliers, data: DataSet) -> Outliers:
-    """What evaluation found, by what the model's last layer sees.
-
-    Args:
-      folder: the Evaluator's output.
-      told: how many were judged and found.
-      data: the data set.
-    """
+    """What evaluation found, by what the model's last layer sees."""
     rows = facts.read_outliers(folder)[:_MOST_SHOWN]
     known = data.find_ids(each.record_id for each in rows)
     found = [Strange(known[each.record_id], each.times) for each in rows if each.record_id in known]

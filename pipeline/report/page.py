@@ -61,11 +61,6 @@ _VIEWED, _EPOCHS = 4, 3
 def write_report(folder: str, against: str | None, output_path: str) -> dict[str, Any]:
     """Writes the report of a data set or run as one HTML file.
 
-    Args:
-      folder: the data set's or run's folder.
-      against: another one to compare it with, or None.
-      output_path: where the page is written.
-
     Returns:
       The figures, as `gather_figures` makes them.
 

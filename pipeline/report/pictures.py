@@ -183,9 +183,6 @@ class ViewsSection:
 
     Attributes:
       rows: the pictures of each record: stored, eval, each epoch of training, the model's input.
-      split: of the records.
-      seed: of training.
-      steps: the random steps, a line each.
       options: what made the views, as YAML; "" where the page has them elsewhere.
       has_input: whether the model's input is the last picture of a row.
     """
@@ -201,14 +198,7 @@ class ViewsSection:
 def draw_views(
     records: "Sequence[RecordViews]", config: PipelineConfig, split: str, seed: int
 ) -> ViewsSection:
-    """Makes the section of what training sees.
-
-    Args:
-      records: at least one, as `read_views` makes them.
-      config: the options that they were made by.
-      split: their split.
-      seed: of training.
-    """
+    """Makes the section of what training sees."""
     from image_pipeline.preview.panels import make_panels
 
     rows = [

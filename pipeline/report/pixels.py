@@ -29,7 +29,6 @@ class ImageFigures:
     """The figures of one image.
 
     Attributes:
-      row: row number in the index.
       histogram: int64 [channels, 256], how many of the counted pixels have each value.
       brightness: mean luma, 0 to 255.
       sharpness: variance of the Laplacian of the luma.
@@ -58,8 +57,6 @@ class PixelFigures:
     """The figures of a sample of the stored images.
 
     Attributes:
-      images: how many were measured.
-      records: how many there are.
       undecodable: how many more could not be decoded.
       channels: gray, or red, green and blue.
       brightness, sharpness: their distributions; None without images.
@@ -79,10 +76,6 @@ class PixelFigures:
 
 def measure_images(data: DataSet, most: int = MOST_IMAGES) -> list[ImageFigures | None]:
     """Measures a sample of the stored images.
-
-    Args:
-      data: the data set.
-      most: how many images to read; chosen by record id.
 
     Returns:
       The figures of each, None for one that cannot be decoded.
@@ -141,7 +134,6 @@ def measure_image(row: int, pixels: np.ndarray) -> ImageFigures:
     Sharpness as in Pech-Pacheco et al., Diatom autofocusing in brightfield microscopy (ICPR 2000).
 
     Args:
-      row: row number in the index.
       pixels: uint8 [height, width, channels].
     """
     step = -(-max(pixels.shape[:2]) // _COUNTED_SIDE_PX)

@@ -128,12 +128,7 @@ class Check:
 
 
 def describe_quarantine(data_dir: str, reasons: dict[str, int]) -> Quarantine:
-    """Some files of each reason.
-
-    Args:
-      data_dir: the data set's folder.
-      reasons: how many files were rejected for each reason, as the manifest says.
-    """
+    """Some files of each reason."""
     files: dict[str, list[Quarantined]] = collections.defaultdict(list)
     for line in read_list(data_dir, Quarantined):
         if len(files[line.reason]) < _MOST_A_REASON:
@@ -223,14 +218,7 @@ def _is_conflict(line: Duplicate) -> bool:
 def check_leakage(
     data_dir: str, manifest: Manifest, data: DataSet, alike: NearDuplicates
 ) -> list[Check]:
-    """Counts images that belong together but are in several splits.
-
-    Args:
-      data_dir: the data set's folder.
-      manifest: its manifest.
-      data: the data set.
-      alike: the images that look alike, by ingest's search or among those that were measured.
-    """
+    """Counts images that belong together but are in several splits."""
     # Stored copies whose split is not their original's.
     written = [line for line in read_list(data_dir, Duplicate) if line.written]
     rows = data.find_rows(path for line in written for path in (line.path, line.original))

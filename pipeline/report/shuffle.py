@@ -26,10 +26,7 @@ class ShuffleRow:
 
     Attributes:
       name: a field of `ShuffleQuality`.
-      stored: its value for the stored order.
-      epoch: its value for an epoch of training.
       ideal: its expected value for a random permutation; None if the options ask for another order.
-      meaning: what the figure means.
     """
 
     name: str
@@ -52,11 +49,6 @@ def describe_shuffle(data: DataSet, feeding: FeedingOptions, seed: int) -> Shuff
 
     The stored order is compared with the listing of the sources, in which a batch of neighbours
     would be of one class; the epoch's with the stored order, and with the next epoch.
-
-    Args:
-      data: the data set.
-      feeding: the options of training; they decide the epoch.
-      seed: the seed of training.
 
     Returns:
       None if there are fewer than two records to train on.

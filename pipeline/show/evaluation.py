@@ -20,12 +20,7 @@ _WEAK = 0.8  # Judges that give less than this share of the labels doubt many th
 
 
 def evaluation_rows(found: Evaluation, evaluation_dir: str | None) -> Iterator[tuple[str, str]]:
-    """Each figure with its interval, what it is to be compared with, and the verdict.
-
-    Args:
-      found: the facts.
-      evaluation_dir: where they are; None if unknown.
-    """
+    """Each figure with its interval, what it is to be compared with, and the verdict."""
     for name, figure in found.metrics.items():
         yield f"eval {name}", format_estimate(figure)
     yield "eval records", f"{found.records:,}"

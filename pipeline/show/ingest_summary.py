@@ -79,11 +79,7 @@ def find_notes(examples_dir: str) -> dict[str, dict[str, Any]]:
 
 
 def count_unserved(examples_dir: str) -> dict[str, int]:
-    """Counts a data set's images by why serving differs from training; leaves out zeros.
-
-    Args:
-      examples_dir: the folder that ingest wrote.
-    """
+    """Counts a data set's images by why serving differs from training; leaves out zeros."""
     counts: collections.Counter[str] = collections.Counter()
     for rows in scan_index(examples_dir, ["source_format", "notes"]):
         for source_format, kind in _UNREAD.items():
@@ -255,12 +251,7 @@ def _label_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def describe_survey(classes: Sequence[str], options: IngestOptions) -> str:
-    """The kind of labels, before any image is read.
-
-    Args:
-      classes: the names of classes, or tags, that were found.
-      options: of ingest, with all that a table says.
-    """
+    """The kind of labels, before any image is read."""
     kind = options.label_kind
     if kind is MASKS:
         named = options.masks and options.masks.classes

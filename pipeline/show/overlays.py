@@ -25,7 +25,6 @@ class NamedBoxes(NamedTuple):
     Attributes:
       places: float [boxes, 4]: top, left, bottom and right, as shares of the image's sides.
       ids: the classes' ids, from 0 on.
-      names: the classes' names.
     """
 
     places: np.ndarray

@@ -39,10 +39,6 @@ _OF_OTHERS = ("mask_classes", "mask_pixels", "box_classes", "box_counts", "label
 def summarize_run(runs: Sequence[ComponentRun], log_path: str) -> dict[str, Any]:
     """Gathers the results of a run.
 
-    Args:
-      runs: the runs of all components.
-      log_path: where the libraries' messages are.
-
     Returns:
       A dict for `json.dumps` and for `print_summary`. For a part of the pipeline, it lacks what no
       component has an output for (see `is_whole`).

@@ -57,12 +57,7 @@ def print_table(table: Table, console: Console) -> None:
 
 
 def print_profile(profile: Mapping[str, Any], console: Console) -> None:
-    """Prints where the trace is, and its slowest operations.
-
-    Args:
-      profile: a `components.training.profile.Profile` as a dict.
-      console: where to print.
-    """
+    """Prints where the trace is, and its slowest operations."""
     steps, size = format_count(profile["steps"], "step"), f"{profile['size_bytes'] / 1e6:,.1f} MB"
     where = "tensorboard --logdir shows it, with the plugin tensorboard-plugin-profile."
     console.print()
@@ -79,9 +74,6 @@ def quiet_terminal(log_path: str) -> Iterator[Console]:
 
     TensorFlow and other C++ libraries write to the file descriptors themselves, so those are
     redirected, not Python's streams only.
-
-    Args:
-      log_path: the log file; the block's output is appended.
 
     Yields:
       A console that still reaches the terminal.

@@ -129,11 +129,7 @@ def format_numbers(value: Any) -> str:
 
 
 def format_classes(classes: Sequence[Mapping[str, Any]]) -> str:
-    """The number of classes, and those with the most and the fewest records, if counted.
-
-    Args:
-      classes: as in `analysis.json`; at least one.
-    """
+    """The number of classes, and those with the most and the fewest records, if counted."""
     if any(row["records"] is None for row in classes):
         return f"{len(classes):,}"
     most = max(classes, key=lambda row: row["records"])
@@ -143,12 +139,7 @@ def format_classes(classes: Sequence[Mapping[str, Any]]) -> str:
 
 
 def format_mask_classes(names: Sequence[str], pixels: Sequence[int]) -> str:
-    """The number of classes, and those with the most and the fewest pixels, as shares.
-
-    Args:
-      names: the masks' classes; at least one.
-      pixels: how many each of them has.
-    """
+    """The number of classes, and those with the most and the fewest pixels, as shares."""
     total = max(1, sum(pixels))
     rows = list(zip(pixels, names, strict=True))
     most, fewest = max(rows, key=lambda row: row[0]), min(reversed(rows), key=lambda row: row[0])
