@@ -14,6 +14,7 @@ from image_pipeline.components.dataset.manifest import has_manifest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.span_pattern import name_span
 from image_pipeline.history.past_runs import PastRun, Step, read_runs
+from image_pipeline.show.words import flatten
 from image_pipeline.tfx_metadata import SPAN_RESOLVER
 
 FIRST = "it is the first time"
@@ -168,20 +169,10 @@ def _options_of(step: Step) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for (component, name), prefix in _GROUPS.items():
         if component == step.component and name in step.parameters:
-            found |= _flatten(json.loads(str(step.parameters[name])), prefix)
+            found |= flatten(json.loads(str(step.parameters[name])), prefix=prefix)
     found.pop(_CODE, None)
-    return found
-
-
-def _flatten(values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """Nested options by their keys; one that is left out is the same as null."""
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, dict):
-            found |= _flatten(value, f"{prefix}{key}.")
-        elif value is not None:
-            found[f"{prefix}{key}"] = value
-    return found
+    # One that is left out is the same as null.
+    return {name: value for name, value in found.items() if value not in (None, {})}
 
 
 def _to_yaml(value: Any) -> str:

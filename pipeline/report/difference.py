@@ -19,18 +19,12 @@ Facts = dict[str, dict[str, Any]]
 
 @dataclasses.dataclass(frozen=True)
 class Differing:
-    """A fact that is not the same; None where one has no such fact."""
+    """A fact that is not the same; None where one has no such fact. A number has its change."""
 
     name: str
     before: Any
     now: Any
-
-
-@dataclasses.dataclass(frozen=True)
-class Changed(Differing):
-    """A number that is not the same, and by how much it grew."""
-
-    change: float
+    change: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,10 +59,8 @@ def compare(source: Source, config: PipelineConfig | None, other: Source) -> Dif
             value: Any = known.get(name)
             if was == value:
                 continue
-            if all(type(each) in (int, float) for each in (was, value)):
-                rows.append(Changed(name, was, value, value - was))
-            else:
-                rows.append(Differing(name, was, value))
+            numbers = all(type(each) in (int, float) for each in (was, value))
+            rows.append(Differing(name, was, value, value - was if numbers else None))
         if names:
             groups.append(Group(group, len(names) - len(rows), rows))
     return Difference(other.folder, groups)

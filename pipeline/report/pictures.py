@@ -97,18 +97,18 @@ class Pictures:
         )
 
     def of_copy(self, path: str, label: str | None, row: int | None, note: str = "") -> Picture:
-        """The picture of a file that repeats another's bytes, whose row is None if not stored."""
-        label = label or ""
-        if row is None:
-            return Picture(uri=None, path=path, label=label, names=[label], note=note)
-        is_stored = path == self._data.name_source(row)
-        is_alike = is_stored or label == self._data.say_label(row)
+        """The picture of a file by the row of one with its bytes, which may be its own; or None."""
+        if row is not None and path == self._data.name_source(row):
+            return self.of_row(row, note=note)
+        label, is_alike = (
+            label or "",
+            row is not None and (label or "") == self._data.say_label(row),
+        )
         return Picture(
-            uri=self.draw_row(row),
+            uri=None if row is None else self.draw_row(row),
             path=path,
             label=label,
-            names=self._data.list_names(row) if is_alike else [label],
-            split=self._data.split_of(row) if is_stored else "",
+            names=self._data.list_names(row) if row is not None and is_alike else [label],
             note=note,
         )
 

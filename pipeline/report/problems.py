@@ -40,21 +40,25 @@ class Quarantine:
 
 
 @dataclasses.dataclass(frozen=True)
-class Copies:
-    """Files of the same bytes.
+class Member:
+    """A file among others that are like it.
 
-    Attributes:
-      path, label: of the first one.
-      row: of the first one in the index; None if it is not stored.
-      size: how many there are.
-      copies: of some others, pairs of a path and a label.
+    Its split is "" if it is not stored; its row in the index is that of the stored file with the
+    same bytes, None if there is none.
     """
 
     path: str
     label: str | None
+    split: str
     row: int | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Alike:
+    """So many files of the same bytes, or images that look alike, and the first of them."""
+
     size: int
-    copies: list[tuple[str, str | None]]
+    members: list[Member]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,26 +76,8 @@ class Duplicates:
     files: int
     conflicts: int
     written: int
-    largest: list[Copies]
-    conflicting: list[Copies]
-
-
-@dataclasses.dataclass(frozen=True)
-class Member:
-    """An image that looks like others; its row in the index is None if it is not stored."""
-
-    path: str
-    label: str | None
-    split: str
-    row: int | None
-
-
-@dataclasses.dataclass(frozen=True)
-class Alike:
-    """So many images that look alike, and the first of them."""
-
-    size: int
-    members: list[Member]
+    largest: list[Alike]
+    conflicting: list[Alike]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -200,15 +186,12 @@ def find_look_alikes(measured: Sequence[ImageFigures], data: DataSet) -> NearDup
     return NearDuplicates(len(several), int(sizes[several].sum()), largest, straddling, len(rows))
 
 
-def _describe_group(original: str, copies: list[Duplicate], rows: dict[str, int]) -> Copies:
+def _describe_group(original: str, copies: list[Duplicate], rows: dict[str, int]) -> Alike:
     path = decode_name(original)
-    return Copies(
-        path=path,
-        label=copies[0].original_label,
-        row=rows.get(path),
-        size=len(copies) + 1,
-        copies=[(decode_name(each.path), each.label) for each in copies[:_MOST_MEMBERS]],
-    )
+    named = [(path, copies[0].original_label)]
+    named += [(decode_name(each.path), each.label) for each in copies[:_MOST_MEMBERS]]
+    members = [Member(name, label, "", rows.get(path)) for name, label in named]
+    return Alike(len(copies) + 1, members)
 
 
 def _is_conflict(line: Duplicate) -> bool:

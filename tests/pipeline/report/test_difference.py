@@ -5,8 +5,9 @@ import pytest
 
 from image_pipeline.components.dataset.manifest import seal
 from image_pipeline.named_folder import find_whole_run
-from image_pipeline.report.difference import Changed, Differing, compare, flatten
+from image_pipeline.report.difference import Differing, compare
 from image_pipeline.run_config import find_options
+from image_pipeline.show.words import flatten
 
 pytestmark = pytest.mark.beam
 
@@ -33,7 +34,7 @@ def test_numbers_have_a_change(source, data_dir, tmp_path):
     (copy / "manifest.json").write_text(json.dumps(seal(manifest)))
     before = find_whole_run(str(copy))
     counts = compare(source, None, before).groups[0]
-    assert counts.rows == [Changed("found", 24, 27, 3)]
+    assert counts.rows == [Differing("found", 24, 27, 3)]
 
 
 def test_nested_facts_become_flat_ones():

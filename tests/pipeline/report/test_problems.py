@@ -6,6 +6,8 @@ import pytest
 from image_pipeline.report.data_set import open_data_set
 from image_pipeline.report.pixels import measure_images
 from image_pipeline.report.problems import (
+    Alike,
+    Member,
     check_leakage,
     describe_duplicates,
     describe_near_duplicates,
@@ -32,10 +34,11 @@ def test_duplicates_and_conflicting_labels(data_dir, data):
     counts = [duplicates.groups, duplicates.files, duplicates.conflicts]
     assert counts == [2, 2, 1]
     (conflict,) = duplicates.conflicting
-    assert (conflict.path, conflict.label, conflict.size) == ("cat/000.png", "cat", 2)
-    assert conflict.copies == [("dog/copy.png", "dog")]
-    np.testing.assert_array_equal(data.read_pixels(conflict.row), draw(0))
-    assert [group.path for group in duplicates.largest] == ["cat/001.png", "cat/000.png"]
+    row = conflict.members[0].row
+    files = [("cat/000.png", "cat"), ("dog/copy.png", "dog")]
+    assert conflict == Alike(2, [Member(path, label, "", row) for path, label in files])
+    np.testing.assert_array_equal(data.read_pixels(row), draw(0))
+    assert [group.members[0].path for group in duplicates.largest] == ["cat/001.png", "cat/000.png"]
 
 
 def test_near_duplicates(data_dir, data):
