@@ -70,6 +70,17 @@ def seal(content: Mapping[str, Any], key: str = CHECKSUM) -> dict[str, Any]:
     return {**rest, key: hashlib.sha256(canonical.encode()).hexdigest()}
 
 
+def flatten(values: Mapping[str, Any], joint: str = ".", prefix: str = "") -> dict[str, Any]:
+    """A nested dict as one of dotted names; lists are values."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            flat |= flatten(value, joint, f"{prefix}{name}{joint}")
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat
+
+
 def to_json(value: Any, **options: Any) -> str:
     """`json.dumps`, but numbers that are not finite become null.
 

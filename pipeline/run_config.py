@@ -36,7 +36,9 @@ def read_config(
     Raises:
       UserError: if they are not valid, or do not fit the run's transform graph.
     """
-    stored = [] if path or source.run is None else _read_stored(source.run)
+    stored = (
+        [] if path or source.run is None else _read_stored(source.run, source.artifact("model"))
+    )
     if stored:
         _check_stored(stored, source.folder)
     config = load_config(path, [*stored, *overrides])
@@ -81,8 +83,11 @@ def _check_view(config: PipelineConfig, graph_dir: str) -> None:
         )
 
 
-def _read_stored(run: RunFolder) -> list[str]:
-    """The options of a run as overrides, from what TFX's metadata says of its latest Trainer."""
+def _read_stored(run: RunFolder, model_dir: str | None) -> list[str]:
+    """The options of a run as overrides, from what TFX's metadata says of its Trainer.
+
+    Of the one that made `model_dir`, by its number; without one, of the latest.
+    """
     path = run.metadata_path
     if not files.is_local(path) or not files.exists(path):
         raise UserError(
@@ -96,7 +101,9 @@ def _read_stored(run: RunFolder) -> list[str]:
             "give the options with --config."
         )
     try:
-        passed = check_json(parse_own(configs[-1].encode()), dict[str, Any])
+        number = (model_dir or "").rpartition("/")[2]
+        config = configs.get(number, list(configs.values())[-1])
+        passed = check_json(parse_own(config.encode()), dict[str, Any])
         groups = {group: passed.get(group, {}) for group in _STORED_GROUPS}
         stored = check_json(groups, dict[str, dict[str, Any]])
     except ValueError as error:
@@ -107,9 +114,11 @@ def _read_stored(run: RunFolder) -> list[str]:
     return [f"{group}={json.dumps(options)}" for group, options in stored.items()]
 
 
-def _read_trainer_configs(metadata_path: str) -> list[str]:
-    """The `custom_config` of each execution of the Trainer, in order."""
+def _read_trainer_configs(metadata_path: str) -> dict[str, str]:
+    """The `custom_config` of each execution of the Trainer by its number, in order."""
     need("tfx", "Reading the options of a run")
     found = read_metadata(metadata_path, lambda store: store.get_executions_by_type(_TRAINER))
     executions = sorted(found, key=lambda execution: execution.id)
-    return [execution.custom_properties["custom_config"].string_value for execution in executions]
+    return {
+        str(each.id): each.custom_properties["custom_config"].string_value for each in executions
+    }

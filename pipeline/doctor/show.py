@@ -5,10 +5,11 @@ from typing import Any
 
 from rich.console import Console
 
+from image_pipeline.components.json_text import flatten
 from image_pipeline.doctor.figures import Figures, Rate, StageRate
 from image_pipeline.doctor.verdict import LEAST_WAIT, STEP, Change, Examination, Verdict
 from image_pipeline.show.terminal import Table, print_line, print_rows, print_table
-from image_pipeline.show.words import flatten, format_bytes, format_count, format_fact
+from image_pipeline.show.words import format_bytes, format_count, format_fact
 
 # From this share of the processor on, other programs are worth a warning.
 _MUCH = 0.15

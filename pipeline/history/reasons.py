@@ -12,9 +12,9 @@ from image_pipeline.components.dataset.index_file import scan_index
 from image_pipeline.components.dataset.lists import Quarantined, read_list
 from image_pipeline.components.dataset.manifest import has_manifest
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.json_text import flatten
 from image_pipeline.components.sources.span_pattern import name_span
 from image_pipeline.history.past_runs import PastRun, Step, read_runs
-from image_pipeline.show.words import flatten
 from image_pipeline.tfx_metadata import SPAN_RESOLVER
 
 FIRST = "it is the first time"

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from image_pipeline.components.evaluation.facts import read_evaluation
+from image_pipeline.components.json_text import flatten
 from image_pipeline.config import PipelineConfig
 from image_pipeline.named_folder import Source
 from image_pipeline.report.absent import Absent
 from image_pipeline.report.training import read_versions
 from image_pipeline.run_config import dump_stored, find_options
 from image_pipeline.show.ingest_summary import summarize_manifest
-from image_pipeline.show.words import flatten
 
 # Groups of facts, each a flat dict of values as JSON has them.
 Facts = dict[str, dict[str, Any]]

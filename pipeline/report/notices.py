@@ -46,12 +46,22 @@ def list_notices(figures: dict[str, Any], manifest: Manifest, trouble: str = "")
       trouble: of the run's folder, see `Source`.
     """
     found = [
-        *[("history", trouble)] * bool(trouble),
+        *_notice_folder(figures, trouble),
         *_notice_damage(figures),
         *_notice_meaning(figures, manifest),
         *_notice_run(figures),
     ]
     return [Notice(section, text) for section, text in found]
+
+
+def _notice_folder(figures: dict[str, Any], trouble: str) -> Iterator[tuple[str, str]]:
+    """Which run is shown, where it may not be the one that people think of."""
+    latest = next(iter(figures.get("history") or ()), {"steps": ()})
+    if trouble:
+        yield "history", trouble
+    elif any(step["state"] in ("failed", "unfinished") for step in latest["steps"]):
+        text = f"Run {latest['run']}, the last one, has not finished; an earlier one is shown."
+        yield "history", text
 
 
 def _notice_damage(figures: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -168,17 +168,6 @@ def format_constant_channels(channels: Sequence[int]) -> str:
     return f"{', '.join(map(str, channels))}: one value everywhere, so divided by 1 (std 1)"
 
 
-def flatten(values: Mapping[str, Any], joint: str = ".", prefix: str = "") -> dict[str, Any]:
-    """A nested dict as one of dotted names; lists are values."""
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, Mapping) and value:
-            flat |= flatten(value, joint, f"{prefix}{name}{joint}")
-        else:
-            flat[f"{prefix}{name}"] = value
-    return flat
-
-
 def describe_steps(steps: Sequence[Options]) -> list[str]:
     """Training's random steps, a line each: its name, and its options by name."""
     lines = []

@@ -4,10 +4,10 @@ import shutil
 import pytest
 
 from image_pipeline.components.dataset.manifest import seal
+from image_pipeline.components.json_text import flatten
 from image_pipeline.named_folder import find_whole_run
 from image_pipeline.report.difference import Differing, compare
 from image_pipeline.run_config import find_options
-from image_pipeline.show.words import flatten
 
 pytestmark = pytest.mark.beam
 

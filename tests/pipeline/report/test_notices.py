@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from image_pipeline.report.classes import ClassCounts, ClassTable
-from image_pipeline.report.notices import list_notices
+from image_pipeline.report.notices import Notice, list_notices
 from image_pipeline.report.problems import Check
 
 pytestmark = pytest.mark.beam
@@ -118,3 +118,12 @@ def test_what_meaning_was_lost_or_inferred_is_noticed(figures, source):
             "that it names.",
         )
     }
+
+
+def test_a_last_run_that_has_not_finished_is_said_unless_it_is_known_what_is_shown(figures, source):
+    runs = [{"run": 2, "steps": [{"state": "made"}, {"state": "unfinished"}]}, {"run": 1}]
+    told = list_notices(figures | {"history": runs}, source.manifest)[0]
+    text = "Run 2, the last one, has not finished; an earlier one is shown."
+    assert told == Notice("history", text)
+    told = list_notices(figures | {"history": runs}, source.manifest, "It is lost.")[:2]
+    assert told[0] == Notice("history", "It is lost.") and told[1].section != "history"
