@@ -3,6 +3,7 @@
 import click
 
 from image_pipeline.commands.shared import CONFIG, JSON, SET, FiniteRange, quiet_libraries, say_json
+from image_pipeline.components.errors import UserError
 
 
 @click.command()
@@ -59,6 +60,7 @@ def doctor(
     source = find_source(folder)
     config = read_config(source, config_path, overrides)
     pattern = list_split(source.data_dir, "train")
+    unkept = ""
     with quiet_libraries("doctor") as console:
         from rich.console import Console
 
@@ -78,7 +80,9 @@ def doctor(
         if source.run is not None:
             try:
                 write_examination(source.run.examination_path, found)
-            except OSError as error:
-                console.print(f"Not kept for the report: {error.strerror}.")
+            except (OSError, UserError) as error:
+                unkept = f"Not kept for the report: {error}"
+    if unkept:
+        click.echo(unkept, err=True)
     if as_json:
         say_json(vars(found))

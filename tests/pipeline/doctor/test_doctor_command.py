@@ -1,6 +1,7 @@
 """`image-pipeline doctor`, as a person meets it."""
 
 import json
+import shutil
 
 import pytest
 
@@ -80,6 +81,16 @@ def test_streamed_records_are_measured_too(run_dir):
     assert list(found["stages"]["every_image"])[:2] == ["read", "decode"]
     assert found["stages"]["held"] == {}
     assert found["memory"][0]["name"] == "read ahead"
+
+
+def test_what_cannot_be_kept_is_said_beside_the_json(run_dir, tmp_path):
+    copy = tmp_path / "run"
+    shutil.copytree(run_dir, copy)
+    (copy / "doctor.json").unlink(missing_ok=True)
+    (copy / "doctor.json" / "own").mkdir(parents=True)
+    result, _ = call("doctor", copy, *QUICK, "--step-ms", "1", "--json")
+    assert (result.exit_code, json.loads(result.stdout)["version"]) == (0, 1)
+    assert result.stderr.startswith("Not kept for the report: ")
 
 
 @pytest.mark.parametrize(
