@@ -8,6 +8,7 @@ import collections
 import concurrent.futures
 import dataclasses
 import functools
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -291,15 +292,27 @@ class Batches:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """The batches from the position on, to the end of `epochs` epochs; some are made ahead."""
-        with concurrent.futures.ThreadPoolExecutor(_AHEAD, "batches") as pool:
-            ahead: collections.deque[tuple[Position, Any]] = collections.deque()
-            start = following = announced = self._position
+        start = self._position
+        last = None if self._epochs is None else start.epoch + self._epochs
+        coming = _follow(start, self.steps_per_epoch, last)
+        # In a store, records are asked for long before a batch is made of them.
+        announced: collections.deque[tuple[Position, concurrent.futures.Future]] = (
+            collections.deque()
+        )
+        ahead: collections.deque[tuple[Position, concurrent.futures.Future]] = collections.deque()
+        most = max(_AHEAD, self._feeding.ahead_batches if self._reader.in_store else 0)
+        with (
+            concurrent.futures.ThreadPoolExecutor(1, "announcements") as announcer,
+            concurrent.futures.ThreadPoolExecutor(_AHEAD, "batches") as pool,
+        ):
             try:
                 while True:
-                    while len(ahead) < _AHEAD and self._is_within(following, start):
-                        announced = self._announce(announced, following, start)
-                        made = pool.submit(self.read, following.epoch, following.step)
-                        following = following.advance(1, self.steps_per_epoch)
+                    for position in itertools.islice(coming, most - len(announced)):
+                        announced.append((position, announcer.submit(self._announce, position)))
+                    while len(ahead) < _AHEAD and announced:
+                        position, announcement = announced.popleft()
+                        following = position.advance(1, self.steps_per_epoch)
+                        made = pool.submit(self._read_announced, position, announcement)
                         ahead.append((following, made))
                     if not ahead:
                         return
@@ -308,23 +321,16 @@ class Batches:
                     self._position = position
                     yield batch
             finally:
-                for _, made in ahead:
-                    made.cancel()
+                for _, future in (*announced, *ahead):
+                    future.cancel()
 
-    def _announce(self, announced: Position, now: Position, start: Position) -> Position:
-        """Has records of the batches after this one fetched, where they are in a store."""
-        if not self._reader.in_store:
-            return announced
-        last = now.advance(self._feeding.ahead_batches, self.steps_per_epoch)
-        while (announced.epoch, announced.step) < (last.epoch, last.step) and self._is_within(
-            announced, start
-        ):
-            self._reader.announce(announced.epoch, announced.step)
-            announced = announced.advance(1, self.steps_per_epoch)
-        return announced
+    def _announce(self, position: Position) -> None:
+        if self._reader.in_store:
+            self._reader.announce(position.epoch, position.step)
 
-    def _is_within(self, position: Position, start: Position) -> bool:
-        return self._epochs is None or position.epoch < start.epoch + self._epochs
+    def _read_announced(self, position: Position, announcement: Any) -> dict[str, Any]:
+        announcement.result()
+        return self.read(position.epoch, position.step)
 
     def __len__(self) -> int:
         """The batches of an epoch."""
@@ -403,6 +409,14 @@ class Batches:
     def __repr__(self) -> str:
         """Is the same in every process."""
         return f"Batches({', '.join(map(repr, self._arguments['data_dirs']))}, {self._position})"
+
+
+def _follow(start: Position, steps_per_epoch: int, last: int | None) -> Iterator[Position]:
+    """The positions from one on, up to the first of the epoch `last`, or without an end."""
+    position = start
+    while last is None or position.epoch < last:
+        yield position
+        position = position.advance(1, steps_per_epoch)
 
 
 def _open_again(
