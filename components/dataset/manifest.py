@@ -59,7 +59,7 @@ class Books(ManifestPart):
       skipped_kinds: how many there are of each kind, the most frequent first.
       skipped_examples: the path of one of each kind.
       conflicting_labels: files with the same bytes as another one, but another label.
-      straddling: units (see `ingest.plan.join_units`) with records in more than one split.
+      straddling: units (see `ingest.groups.Links`) with records in more than one split.
       classes: number of records of each class, by split.
       near_duplicates: sets of different images that look alike; None if there was no search.
     """

@@ -25,9 +25,10 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.prepare import Encoding
 from image_pipeline.components.ingest.find_depth import complete_depth, count_levels
 from image_pipeline.components.ingest.partition import judge_rows
+from image_pipeline.components.ingest.placed_rows import SourceRows
 from image_pipeline.components.ingest.plan import PLAN_BYTES, count_shards
 from image_pipeline.components.ingest.prepare_chunk import count_threads, prepare_source
-from image_pipeline.components.ingest.prepared import SourceRows, count_unusable, write_rows
+from image_pipeline.components.ingest.prepared import count_unusable, write_rows
 from image_pipeline.components.ingest.shards import record_values
 from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder
 from image_pipeline.components.labels.boxes import CLIPPED, say_cut

@@ -54,8 +54,8 @@ from image_pipeline.components.dataset.paths import (
     in_split,
     name_copy,
 )
+from image_pipeline.components.ingest.placed_rows import SourceRows, group_by_rows
 from image_pipeline.components.ingest.plan import NOWHERE, Placement, read_places
-from image_pipeline.components.ingest.prepared import SourceRows, group_by_rows
 from image_pipeline.components.ingest.ranges import Ranges
 from image_pipeline.components.ingest.shards import ShardTask, WrittenShard, read_index
 from image_pipeline.components.ingest.work_folder import RETRY_MARK, WorkFolder
@@ -86,34 +86,31 @@ def write_books(
     """
     reasons, kinds = collections.Counter[str](), collections.Counter[str]()
     examples: dict[str, str] = {}
-    sets = 0
+    find_noted = functools.partial(_find_noted, sources, placement.places)
 
     def quarantined() -> Iterator[Quarantined]:
-        for place, noted in _find_noted(sources, placement.places, _is_quarantined):
+        for place, noted in find_noted(_is_quarantined):
             line = _quarantine_line(place, noted)
             reasons[line.reason] += 1
             yield line
 
     def skipped() -> Iterator[Skipped]:
-        for place, noted in _find_noted(sources, placement.places, _is_skipped):
+        for place, noted in find_noted(lambda rows, _: rows["is_skipped"].is_valid().to_numpy()):
             row = noted[int(place["number"])]
             path, kind = os.fsdecode(row["path"]), row["reason"]
             kinds[kind] += 1
             examples[kind] = examples.pop(kind, path)  # Its first, in the order of their last.
             yield Skipped(path, kind, row["message"], row["source_bytes"])
 
-    def look_alikes() -> Iterator[LookAlikes]:
-        nonlocal sets
-        for line in _find_look_alikes(sources, placement, options):
-            sets += 1
-            yield line
-
-    copies = itertools.starmap(_duplicate_line, _find_noted(sources, placement.places, _is_copy))
-    lists: dict[type[Line], Iterable[Any]] = {Quarantined: quarantined(), Duplicate: copies}
+    copies = find_noted(lambda _, places: places["copies"] != places["number"])
+    lists: dict[type[Line], Iterable[Any]] = {
+        Quarantined: quarantined(),
+        Duplicate: itertools.starmap(_duplicate_line, copies),
+    }
     if any(len(rows) > rows["is_skipped"].null_count for _, rows in sources.tables()):
         lists[Skipped] = skipped()
     if options.near_duplicates is not None:
-        lists[LookAlikes] = look_alikes()
+        lists[LookAlikes] = _find_look_alikes(sources, placement, options)
     call_together(*(functools.partial(write_list, books_dir, *entry) for entry in lists.items()))
     counts = placement.counts
     books = Books(
@@ -131,7 +128,7 @@ def write_books(
             split: dict(sorted((labels[code], int(of[code])) for code in np.flatnonzero(of)))
             for split, of in zip(options.splits, counts.classes, strict=True)
         },
-        near_duplicates=sets if LookAlikes in lists else None,
+        near_duplicates=counts.alike if LookAlikes in lists else None,
     )
     content = json.dumps(books.stored_form()).encode() + b"\n"
     files.write_file(files.join(books_dir, _BOOKS), content)
@@ -152,14 +149,6 @@ def write_refused(sources: SourceRows, places: Ranges, work: WorkFolder) -> None
 def _is_quarantined(rows: pa.Table, places: np.ndarray) -> np.ndarray:
     is_bad = rows["reason"].is_valid().to_numpy() & rows["is_skipped"].is_null().to_numpy()
     return is_bad | (places["conflicts"] != NOWHERE)
-
-
-def _is_skipped(rows: pa.Table, places: np.ndarray) -> np.ndarray:
-    return rows["is_skipped"].is_valid().to_numpy()
-
-
-def _is_copy(rows: pa.Table, places: np.ndarray) -> np.ndarray:
-    return places["copies"] != places["number"]
 
 
 def _find_noted(

@@ -22,6 +22,7 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset.record import order_names
 from image_pipeline.components.errors import UserError, raise_together
 from image_pipeline.components.ingest.output import write_books, write_refused
+from image_pipeline.components.ingest.placed_rows import SourceRows, write_placed_rows
 from image_pipeline.components.ingest.plan import (
     NOWHERE,
     PLACE,
@@ -30,11 +31,7 @@ from image_pipeline.components.ingest.plan import (
     Sources,
     place_sources,
 )
-from image_pipeline.components.ingest.prepared import (
-    SourceRows,
-    read_chunk_rows,
-    write_placed_rows,
-)
+from image_pipeline.components.ingest.prepared import read_chunk_rows
 from image_pipeline.components.ingest.ranges import Ranges
 from image_pipeline.components.ingest.shards import ShardTask
 from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder

@@ -63,14 +63,8 @@ _KNOWN = np.dtype(
         *((name, SOURCE[name]) for name in ("record_id", "stored_bytes", "perceptual_hash")),
         *((name, SOURCE[name]) for name in ("label", "stratum", "forced_split")),
         ("first_forced_split", np.int32),  # of the first source with the same bytes
-    ]
-)
-# When its split is:
-_SPLIT = np.dtype(
-    [
-        *((name, _KNOWN[name]) for name in ("number", "copies", "cluster", "record_id")),
-        ("key", np.uint64),
         ("split", np.int32),
+        ("key", np.uint64),  # of the order
     ]
 )
 # And in the end:
@@ -135,6 +129,7 @@ class Counts:
       records: int64 [splits].
       stored_bytes: int64 [splits], of these.
       classes: int64 [splits, labels], records of each class.
+      alike: sets of sources that look alike.
       straddling: units with records in more than one split, which only paths can cause that name
         different splits for what belongs together.
     """
@@ -149,7 +144,16 @@ class Counts:
     first_conflict: int = np.iinfo(np.int64).max
     differing: int = 0
     given: set[int] = dataclasses.field(default_factory=set)
+    alike: int = 0
     straddling: int = 0
+
+    def add(self, rows: np.ndarray) -> None:
+        """Counts the records of a range of units."""
+        np.add.at(self.records, rows["split"], 1)
+        np.add.at(self.stored_bytes, rows["split"], rows["stored_bytes"])
+        np.add.at(self.classes, (rows["split"], rows["label"]), 1)
+        _, first, unit = np.unique(rows["unit"], return_index=True, return_inverse=True)
+        self.straddling += len(np.unique(unit[rows["split"] != rows["split"][first][unit]]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -215,7 +219,7 @@ def place_sources(
     problems = _find_problems(counts, options)
     # What looks alike or shares a group must share a split, or evaluation would see training data.
     if options.near_duplicates is not None:
-        known = _find_clusters(known, units, options, spread)
+        known = _find_clusters(known, units, counts, options, spread)
     if units:
         joined = spread(_KNOWN)
         for rows in known.drain():
@@ -225,12 +229,12 @@ def place_sources(
     strata = Strata(sources.strata)
     for rows in known if options.stratify else ():
         strata.count(*_find_free(rows)[:3])
-    ordered = spread(_SPLIT)
+    ordered = spread(_KNOWN)
     for rows in known.drain():
-        split = _choose_splits(rows, strata, options)
-        _count_records(rows, split, counts)
-        keys = order_keys(rows["record_id"], options.seed)
-        ordered.add_by_hash(select(rows, _SPLIT, key=keys, split=split), keys)
+        rows["split"] = _choose_splits(rows, strata, options)
+        rows["key"] = order_keys(rows["record_id"], options.seed)
+        counts.add(rows)
+        ordered.add_by_hash(rows, rows["key"])
     # Records in the order of their keys, cut into shards of equal counts.
     if empty := [name for name, n in zip(options.splits, counts.records, strict=True) if not n]:
         problems.append(_explain_empty(empty, counts, options))
@@ -283,7 +287,8 @@ def _settle_copies(
     # Excluded copies still join units: they may be of another group, or look like others.
     units.add(rows["group"][~is_lost], rows["group"][first][~is_lost])
     further = {"unit": rows["group"], "first_forced_split": rows["forced_split"][first]}
-    known = select(rows, _KNOWN, copies=number[first], cluster=NOWHERE, **further)
+    later = {"cluster": NOWHERE, "split": NOWHERE, "key": 0}
+    known = select(rows, _KNOWN, copies=number[first], **further, **later)
     goes_on = ~is_lost & (~is_excluded | (options.near_duplicates is not None))
     nowhere = _place_nowhere(number, np.where(is_lost, number, number[first]))
     nowhere["conflicts"][is_lost] = number[conflicts[is_lost]]
@@ -297,23 +302,23 @@ def _place_nowhere(numbers: np.ndarray, copies: np.ndarray) -> np.ndarray:
 
 
 def _find_problems(counts: Counts, options: IngestOptions) -> list[UserError]:
-    problems = []
+    problems, another = [], options.label_kind.another
     if options.duplicates == "error" and counts.copied:
-        told = f"{counts.copied} files repeat the bytes of another one"
-        told += ", and ingest.duplicates=error; remove them, or set ingest.duplicates=keep_first."
-        problems.append(UserError(told))
+        told = f"{counts.copied} files repeat the bytes of another one, and ingest.duplicates=error"
+        problems.append(UserError(f"{told}; remove them, or set ingest.duplicates=keep_first."))
     if counts.conflicts and options.conflicting_labels == "error":
-        told = (
-            f"{counts.conflicts} files have the bytes of a file with {options.label_kind.another}"
-        )
-        told += ", and ingest.conflicting_labels=error; remove those that are wrong, or set "
-        told += "ingest.conflicting_labels=quarantine, which lists them."
-        problems.append(UserError(told))
+        told = f"{counts.conflicts} files have the bytes of a file with {another}, and ingest."
+        told += "conflicting_labels=error; remove those that are wrong, or set ingest."
+        problems.append(UserError(f"{told}conflicting_labels=quarantine, which lists them."))
     return problems
 
 
 def _find_clusters(
-    known: Ranges, units: Links, options: IngestOptions, spread: Callable[[np.dtype], Ranges]
+    known: Ranges,
+    units: Links,
+    counts: Counts,
+    options: IngestOptions,
+    spread: Callable[[np.dtype], Ranges],
 ) -> Ranges:
     """Joins the units of what looks alike, directly or through others, and names the sets of it.
 
@@ -336,12 +341,13 @@ def _find_clusters(
         rows["perceptual_hash"] = links.find(rows["perceptual_hash"])
         alike.add_by_hash(rows, mix64(rows["perceptual_hash"]))
     for rows in alike.drain():
-        looks_of, first, where = np.unique(
-            rows["perceptual_hash"], return_index=True, return_inverse=True
-        )
+        look = rows["perceptual_hash"]
+        _, first, where = np.unique(look, return_index=True, return_inverse=True)
         units.add(rows["unit"], rows["unit"][first][where])
         is_first = rows["copies"] == rows["number"]
-        is_alike = is_first & (np.bincount(where[is_first], minlength=len(looks_of)) > 1)[where]
+        several = np.bincount(where[is_first], minlength=len(first)) > 1
+        counts.alike += int(several.sum())
+        is_alike = is_first & several[where]
         rows["cluster"] = np.where(is_alike, rows["number"][first][where], NOWHERE)
         rows = rows[is_first | (options.duplicates != "keep_first")]
         clustered.add_by_hash(rows, rows["unit"])
@@ -386,14 +392,6 @@ def _choose_splits(rows: np.ndarray, strata: Strata, options: IngestOptions) -> 
         own = rows["forced_split"]
         splits = np.where(own == NOWHERE, splits, own)
     return splits
-
-
-def _count_records(rows: np.ndarray, splits: np.ndarray, counts: Counts) -> None:
-    np.add.at(counts.records, splits, 1)
-    np.add.at(counts.stored_bytes, splits, rows["stored_bytes"])
-    np.add.at(counts.classes, (splits, rows["label"]), 1)
-    _, first, unit = np.unique(rows["unit"], return_index=True, return_inverse=True)
-    counts.straddling += len(np.unique(unit[splits != splits[first][unit]]))
 
 
 def order_keys(record_ids: np.ndarray, seed: int) -> np.ndarray:

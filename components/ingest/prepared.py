@@ -2,15 +2,12 @@
 
 All that follows (duplicates, splits, order, shards) is computed from the rows and only copies
 payloads, so a source that vanishes or changes later does no harm, and the balance of shards is
-exact. The plan writes the rows once more, in the order of the shards.
+exact.
 """
 
 import contextlib
-import dataclasses
-import itertools
-import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 import google_crc32c
@@ -20,7 +17,7 @@ import pyarrow as pa
 from image_pipeline.components import files
 from image_pipeline.components.dataset.index_file import MASK_FIELDS
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.plan import Placement, order_keys, read_places
+from image_pipeline.components.ingest.plan import order_keys
 from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order
 
@@ -29,10 +26,6 @@ from image_pipeline.components.threads import REMOTE_THREADS, map_in_order
 _GAP_BYTES = 128 * 2**10
 _SPAN_BYTES = 2**20  # Each thread holds one of these.
 _BLOCK_BYTES = 8 * 2**20  # Images that are sorted before they are written to a store: about 300.
-ROWS_AT_ONCE = 250_000
-# Rows of a record batch, which is filled up with further shards' rows: 60 kB, which a task reads as
-# fast as a few rows.
-_BATCH_ROWS = 256
 
 Result = tuple[dict, bytes]  # a source's row, and its prepared image: b"" if it is quarantined
 Span = tuple[str, int, int]  # chunk, first byte, end
@@ -67,9 +60,6 @@ ROW_SCHEMA = pa.schema(
         ("mask_sha256", pa.binary(32)),  # of the stored mask; the payload begins with it
         *MASK_FIELDS,
     ]
-)
-_PLACED_SCHEMA = ROW_SCHEMA.append(pa.field("shard", pa.int64())).append(
-    pa.field("position", pa.int64())
 )
 
 
@@ -268,150 +258,3 @@ def _damaged(path: str, how: str) -> UserError:
         f"{path.rpartition('/prepared/')[0]!r} and run ingest again on all images, with the same "
         "options."
     )
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class RowSpan:
-    """Where a shard's rows are in the file of all rows.
-
-    Attributes:
-      start: first byte of the record batch that has them.
-      end: the byte after it.
-      first_row: number of the first one in the record batch.
-      rows: how many there are.
-    """
-
-    start: int
-    end: int
-    first_row: int
-    rows: int
-
-
-class SourceRows:
-    """The rows of all sources in the listing's order: files of prepared rows on this machine."""
-
-    def __init__(self, paths: Sequence[str]):
-        """Takes the files, in the listing's order."""
-        self._paths = paths
-        self._ends = np.cumsum([len(read_rows(path)) for path in paths])
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return int(self._ends[-1])
-
-    def tables(self) -> Iterator[tuple[int, pa.Table]]:
-        """A quarter of a million rows at a time, or as many as a file has, and the first's number.
-
-        They are mapped into memory, not copied.
-        """
-        pending: list[pa.Table] = []
-        first = 0
-        for path, end in zip(self._paths, self._ends.tolist(), strict=True):
-            pending.append(read_rows(path))
-            if end - first >= ROWS_AT_ONCE or end == len(self):
-                yield first, pa.concat_tables(pending)
-                pending, first = [], end
-
-    def take(self, numbers: np.ndarray, columns: Sequence[str]) -> dict[int, dict]:
-        """Some columns of rows, by their numbers."""
-        numbers = np.unique(numbers)
-        taken: dict[int, dict] = {}
-        edges = np.searchsorted(numbers, [0, *self._ends])
-        for file in np.flatnonzero(np.diff(edges)).tolist():
-            own = numbers[edges[file] : edges[file + 1]]
-            first = int(self._ends[file - 1]) if file else 0
-            rows = read_rows(self._paths[file]).select(columns).take(pa.array(own - first))
-            taken |= zip(own.tolist(), rows.to_pylist(), strict=True)
-        return taken
-
-
-def write_placed_rows(
-    sources: SourceRows, placement: Placement, target: str, scratch_dir: str
-) -> list[RowSpan]:
-    """Writes the rows of all shards into one file, in bounded memory and linear time.
-
-    The rows come in the listing's order. A quarter of a million at a time is spread over files on
-    the local disk, each for consecutive shards with as many rows, which then are sorted. In the
-    target, a shard's rows are consecutive in one Arrow record batch, which small shards share: a
-    batch costs 2 kB, more than the rows of a small shard.
-
-    Args:
-      sources: all prepared rows.
-      placement: where each row goes.
-      target: the file.
-      scratch_dir: a local folder with room for the same size again.
-
-    Returns:
-      For each shard, where its rows are.
-    """
-    groups = list(group_by_rows(placement.shard_ends, ROWS_AT_ONCE))
-    paths = _spread_rows(sources, placement, groups, tempfile.mkdtemp(dir=scratch_dir))
-    spans: list[RowSpan] = []
-    with files.write_atomically(target) as file:
-        for (first, end), path in zip(groups, paths, strict=True):
-            rows, shard = _sort_rows(path)
-            edges = np.searchsorted(shard, np.arange(first, end + 1)).tolist()
-            for a, b in group_by_rows(np.array(edges[1:]), _BATCH_ROWS):
-                start = file.tell()
-                file.write(rows.slice(edges[a], edges[b] - edges[a]).serialize())
-                spans += [
-                    RowSpan(start, file.tell(), edges[n] - edges[a], edges[n + 1] - edges[n])
-                    for n in range(a, b)
-                ]
-    return spans
-
-
-def read_placed_rows(path: str, span: RowSpan) -> pa.Table:
-    """Reads the rows of a shard, in their final order."""
-    data = pa.py_buffer(files.read_file(path, span.start, span.end))
-    batch = pa.ipc.read_record_batch(data, ROW_SCHEMA)
-    return pa.Table.from_batches([batch.slice(span.first_row, span.rows)])
-
-
-def _spread_rows(
-    sources: SourceRows, placement: Placement, groups: Sequence[tuple[int, int]], folder: str
-) -> list[str]:
-    """Appends each row, with its place, to the file of its group of shards; returns the files."""
-    paths = [os.path.join(folder, str(number)) for number in range(len(groups))]
-    for first, rows in sources.tables():
-        places = read_places(placement.places, first, first + len(rows))
-        order = np.argsort(places["shard"], kind="stable")
-        shard = places["shard"][order]
-        edges = np.searchsorted(shard, [0, *(end for _, end in groups)]).tolist()
-        rows = rows.combine_chunks()
-        for path, edge in zip(paths, itertools.pairwise(edges), strict=True):
-            own = order[slice(*edge)]
-            placed = rows.take(pa.array(own))
-            for name in ("shard", "position"):
-                placed = placed.append_column(name, pa.array(places[name][own]))
-            with open(path, "ab") as file:
-                for batch in placed.cast(_PLACED_SCHEMA).to_batches():
-                    file.write(batch.serialize())
-    return paths
-
-
-def group_by_rows(ends: np.ndarray, rows: int) -> Iterator[tuple[int, int]]:
-    """Cuts consecutive shards, or what else has rows, into groups: first one and end of each.
-
-    Args:
-      ends: int64 [shards], how many rows the shards up to each one have together.
-      rows: least number for a group; the last one may have fewer.
-    """
-    first, done = 0, 0
-    while first < len(ends):
-        end = min(int(np.searchsorted(ends, done + rows)) + 1, len(ends))
-        yield first, end
-        first, done = end, int(ends[end - 1])
-
-
-def _sort_rows(path: str) -> tuple[pa.RecordBatch, np.ndarray]:
-    """The rows of a group of shards in order, and the shard of each (int64 [rows])."""
-    with pa.OSFile(path) as file:
-        messages = pa.ipc.MessageReader.open_stream(file)
-        batches = [pa.ipc.read_record_batch(message, _PLACED_SCHEMA) for message in messages]
-    os.remove(path)
-    rows = pa.Table.from_batches(batches, _PLACED_SCHEMA)
-    shard = rows["shard"].to_numpy()
-    order = np.lexsort((rows["position"].to_numpy(), shard))
-    (batch,) = rows.select(ROW_SCHEMA.names).take(pa.array(order)).combine_chunks().to_batches()
-    return batch, shard[order]

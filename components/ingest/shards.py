@@ -16,12 +16,11 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index_file import index_name, index_schema
 from image_pipeline.components.dataset.paths import name_shard
 from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, HEADER_BYTES, frame
+from image_pipeline.components.ingest.placed_rows import RowSpan, read_placed_rows
 from image_pipeline.components.ingest.prepared import (
     CopiedPayloads,
     PayloadReader,
-    RowSpan,
     open_payloads,
-    read_placed_rows,
 )
 from image_pipeline.components.ingest.work_folder import WorkFolder, sum_file
 from image_pipeline.components.labels.kinds import find_kind

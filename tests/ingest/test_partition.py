@@ -3,8 +3,8 @@
 import pytest
 
 from image_pipeline.components.ingest.partition import plan_shards
+from image_pipeline.components.ingest.placed_rows import read_placed_rows
 from image_pipeline.components.ingest.prepare_chunk import prepare_chunk
-from image_pipeline.components.ingest.prepared import read_placed_rows
 from image_pipeline.components.ingest.work_folder import WorkFolder
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.folder import list_images

@@ -406,6 +406,7 @@ def test_any_ranges_give_the_plan_of_plain_loops(seed, range_rows):
     places, alike = place_by_loops(rows, options)
     assert placement.rows == places
     assert placement.alike == (alike if options.near_duplicates is not None else [])
+    assert placement.counts.alike == len(placement.alike)
 
 
 @given(st.integers(0, 10_000))
