@@ -45,11 +45,11 @@ class SourceRows:
     def __init__(self, paths: Sequence[str]):
         """Takes the files, in the listing's order."""
         self._paths = paths
-        self._ends = np.cumsum([len(read_rows(path)) for path in paths])
+        self._edges = np.cumsum([0, *(len(read_rows(path)) for path in paths)])
 
     def __len__(self) -> int:
         """How many there are."""
-        return int(self._ends[-1])
+        return int(self._edges[-1])
 
     def tables(self) -> Iterator[tuple[int, pa.Table]]:
         """A quarter of a million rows at a time, or as many as a file has, and the first's number.
@@ -58,7 +58,7 @@ class SourceRows:
         """
         pending: list[pa.Table] = []
         first = 0
-        for path, end in zip(self._paths, self._ends.tolist(), strict=True):
+        for path, end in zip(self._paths, self._edges[1:].tolist(), strict=True):
             pending.append(read_rows(path))
             if end - first >= ROWS_AT_ONCE or end == len(self):
                 yield first, pa.concat_tables(pending)
@@ -68,11 +68,11 @@ class SourceRows:
         """Some columns of rows, by their numbers."""
         numbers = np.unique(numbers)
         taken: dict[int, dict] = {}
-        edges = np.searchsorted(numbers, [0, *self._ends])
+        edges = np.searchsorted(numbers, self._edges)
         for file in np.flatnonzero(np.diff(edges)).tolist():
             own = numbers[edges[file] : edges[file + 1]]
-            first = int(self._ends[file - 1]) if file else 0
-            rows = read_rows(self._paths[file]).select(columns).take(pa.array(own - first))
+            within = pa.array(own - self._edges[file])
+            rows = read_rows(self._paths[file]).select(columns).take(within)
             taken |= zip(own.tolist(), rows.to_pylist(), strict=True)
         return taken
 
