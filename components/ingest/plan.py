@@ -7,7 +7,7 @@ No process sees all sources at once. They go through files by ranges of a key (s
 content's hash, in which equal files are together; of the unit, in which all is that must share a
 split; of the order's key, in which a record's place follows from how many come before; and of its
 number in the listing, in the order of which they are written down. Only what is joined with others
-is held for all: links between different groups, 48 bytes each.
+is held for all: links between different groups, 130 bytes each.
 """
 
 import dataclasses
