@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset import index_rows
+from image_pipeline.components.dataset.index import read_index
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.json_text import to_json
@@ -64,6 +66,20 @@ def test_a_data_set_is_verified(places, store):
         file.write(content)
     (finding,) = verify_data_set(data)
     assert "its data or the data's checksum is damaged" in str(finding)
+
+
+@pytest.mark.parametrize("copied_bytes", [0, 2**26])
+def test_an_index_in_a_store_says_the_same(places, monkeypatch, copied_bytes):
+    """By ranges of rows, or of a copy."""
+    monkeypatch.setattr(index_rows, "_COPIED_BYTES", copied_bytes)
+    stored, local = (
+        read_index(files.list_files(f"{places[name]}/data", "Split-*/*"))
+        for name in ("store", "local")
+    )
+    rows = np.random.default_rng(0).integers(0, len(local), 50)
+    for found, expected in zip(stored.take(rows), local.take(rows), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    assert stored.column("record_id").tobytes() == local.column("record_id").tobytes()
 
 
 def test_the_analysis_finds_the_same(places, graphs):
