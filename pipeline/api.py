@@ -458,10 +458,10 @@ def check_model(model: Any, graph_dir: str) -> list[str]:
     from image_pipeline.components.training.pixel_check import notice_graph
 
     checked, view, _ = check_for_export(model, graph_dir)
-    told = [*notice_loss(checked), *notice_graph(model, graph_dir, view)]
-    for each in told:
+    notices = [*notice_loss(checked), *notice_graph(model, graph_dir, view)]
+    for each in notices:
         _LOG.warning(each)
-    return told
+    return notices
 
 
 @_explained

@@ -47,7 +47,7 @@ class Query(pydantic.BaseModel):
       least_px: the shorter side of the source is at least so many pixels.
       most_px: its longer side is at most so many.
       marked: only what is marked.
-      order: by shard and place, by path, by number of pixels, or the greatest files first.
+      order: by shard and position, by path, by number of pixels, or the greatest files first.
     """
 
     model_config = pydantic.ConfigDict(frozen=True, extra="forbid")
@@ -120,9 +120,9 @@ class Catalogue:
         """The numbers of the first rows whose `source` or `record_id` is one of these values."""
         found: dict[str, int] = {}
         for first, table in self._scan([column]):
-            places = np.flatnonzero(pc.is_in(table[column], value_set=pa.array(values)))
-            for place in places.tolist():
-                found.setdefault(table[column][place].as_py(), first + place)
+            indices = np.flatnonzero(pc.is_in(table[column], value_set=pa.array(values)))
+            for index in indices.tolist():
+                found.setdefault(table[column][index].as_py(), first + index)
         return found
 
     def read(self, numbers: Sequence[int], columns: list[str] | None = None) -> list[dict]:
@@ -189,8 +189,8 @@ class Catalogue:
                 "reason": ", ".join(row["notes"] or ()),
                 "size": "" if None in sides else f"{sides[0]:,} × {sides[1]:,} px",
             }
-            told = {name: printable(text) for name, text in entry.items()}
-            entries.append({"number": number, **told, "is_marked": row["source"] in marks})
+            shown = {name: printable(text) for name, text in entry.items()}
+            entries.append({"number": number, **shown, "is_marked": row["source"] in marks})
         return entries
 
     @functools.cached_property
@@ -224,10 +224,10 @@ class Catalogue:
         label = ids.get(query.label, _NO_ID) if ids else query.label
         found, keys = [np.zeros(0, np.int64)], []
         for first, table in self._scan(self._columns, query.state):
-            places = match(table, query, self._label, label, marks)
-            found.append(places + first)
-            if query.order != "stored" and len(places):
-                keys.append(sort_keys(table.take(pa.array(places)), query.order))
+            indices = match(table, query, self._label, label, marks)
+            found.append(indices + first)
+            if query.order != "stored" and len(indices):
+                keys.append(sort_keys(table.take(pa.array(indices)), query.order))
         numbers = np.concatenate(found)
         # Stable: of what is alike, the first number comes first.
         return numbers[pc.array_sort_indices(pa.concat_arrays(keys))] if keys else numbers

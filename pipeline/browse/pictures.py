@@ -123,20 +123,20 @@ class Originals:
         Raises:
           NoPicture: if it is not known where it is, or it cannot be read.
         """
-        place, limit = self._images, self._options.prepare.max_file_bytes
+        images, limit = self._images, self._options.prepare.max_file_bytes
         try:
             if row["state"] == "quarantined" and row["sha256"]:
                 copy = name_copy(row["sha256"])
                 if files.is_file(files.join(self._data_dir, copy)):
-                    place = copy  # What the list names, or is a link, may be no copy.
+                    images = copy  # What the list names, or is a link, may be no copy.
                     return Folder(self._data_dir).read(ImageRef(copy, 0, 0), sys.maxsize)
-            if place is None:
+            if images is None:
                 raise NoPicture("The folder of the images is not known; give it with --images.")
-            source, ref = self._find(place, row["source"])
+            source, ref = self._find(images, row["source"])
             data = source.read(ref, limit + 1)
         except (UserError, OSError, BadImage) as error:
             why = getattr(error, "message", None) or getattr(error, "strerror", None) or error
-            raise NoPicture(f"It cannot be read from {place!r}: {why}.") from error
+            raise NoPicture(f"It cannot be read from {images!r}: {why}.") from error
         if len(data) > limit:
             raise NoPicture(f"It has more than prepare.max_file_bytes={limit} bytes.")
         return data

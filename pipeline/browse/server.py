@@ -66,7 +66,7 @@ _URLS = Map(
                 "/record/<int:number>": "describe",
                 "/record/<int:number>/views": "list_views",
                 "/record/<int:number>/<any(original, stored, thumbnail):name>.picture": "draw",
-                f"/batch/{_EPOCH}/{_STEP}/<int:place>.picture": "draw_fed",
+                f"/batch/{_EPOCH}/{_STEP}/<int:index>.picture": "draw_fed",
             }.items()
         ),
     ]

@@ -162,8 +162,8 @@ class Session:
         marks, opened = self.marks.paths, link.record
         if link.file:
             meant = _SHOWN.sub(lambda found: chr(int(found[1] or found[2], 16)), link.file)
-            places = self.catalogue.find_values("source", [link.file, meant])
-            opened = places.get(link.file, places.get(meant))
+            indices = self.catalogue.find_values("source", [link.file, meant])
+            opened = indices.get(link.file, indices.get(meant))
             if opened is None:
                 raise IndexError(
                     f"no record or rejected file of the data set is called {show(link.file)}; "
@@ -187,18 +187,18 @@ class Session:
             page = min(page, pages - 1)
             numbers = [int(each) for each in found[page * PAGE_SIZE : (page + 1) * PAGE_SIZE]]
         entries = self.catalogue.list_entries(numbers, marks)
-        told: dict[str, Any] = {
+        state: dict[str, Any] = {
             "found": len(found),
             "of": len(self.catalogue),
             "page": page,
             "pages": pages,
         }
-        told |= {"marked": len(marks), "entries": entries}
+        state |= {"marked": len(marks), "entries": entries}
         if batch is not None:
-            told |= {"epoch": epoch}
-            for place, entry in enumerate(entries):
-                entry["picture"] = f"batch/{epoch}/{page}/{place}.picture"
-        return told if opened is None else told | {"opened": opened}
+            state |= {"epoch": epoch}
+            for index, entry in enumerate(entries):
+                entry["picture"] = f"batch/{epoch}/{page}/{index}.picture"
+        return state if opened is None else state | {"opened": opened}
 
     def describe(self, number: int) -> dict[str, Any]:
         """All that is known of a record or a rejected file; raises IndexError if there is none."""
@@ -258,12 +258,12 @@ class Session:
             for each in self._find_views().list_pictures(number, drawn)
         ]
 
-    def draw_fed(self, epoch: int, step: int, place: int) -> Content:
+    def draw_fed(self, epoch: int, step: int, index: int) -> Content:
         """A picture of a batch as it is fed; raises as `search`, or IndexError if it has none."""
         pixels = self._find_views().read_batch(epoch, step).pixels
-        if place >= len(pixels):
+        if index >= len(pixels):
             raise IndexError(f"the batch has {len(pixels)} pictures, 0 to {len(pixels) - 1}.")
-        return make_png(show_values(pixels[place]))
+        return make_png(show_values(pixels[index]))
 
     def mark(self, body: bytes) -> dict[str, int]:
         """Does what a `MarkRequest` asks for; raises ValueError, IndexError and as `Marks.set`."""

@@ -79,7 +79,7 @@ def _check_places(
         raise click.UsageError(f"--images must be one folder, got {images_dir!r}; give the span's.")
     if not files.is_local(template):
         places = {"images": images_dir, "output": data_dir, "graph": graph_dir}
-        check_remote(**{name: place for name, place in places.items() if place is not None})
+        check_remote(**{name: path for name, path in places.items() if path is not None})
 
 
 def _check_own_modules(

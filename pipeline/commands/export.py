@@ -40,7 +40,7 @@ def export(model_dir: str, path: str, format_name: str, weights: str, as_json: b
         model = ExportedModel(folder)
         content = litert.convert_model(model, weights)  # type: ignore[arg-type]
         parity = dataclasses.asdict(litert.measure_parity(model, content))
-        told = {
+        facts = {
             "model": folder,
             "format": format_name,
             "weights": weights,
@@ -49,7 +49,7 @@ def export(model_dir: str, path: str, format_name: str, weights: str, as_json: b
             "parity": parity,
         }
         files.write_file(path, content)
-        files.write_file(f"{path}.json", (to_json(told, indent=1) + "\n").encode())
+        files.write_file(f"{path}.json", (to_json(facts, indent=1) + "\n").encode())
         from image_pipeline.show.terminal import print_rows
 
         console.quiet = as_json
@@ -64,4 +64,4 @@ def export(model_dir: str, path: str, format_name: str, weights: str, as_json: b
         ]
         print_rows(rows, console)
     if as_json:
-        say_json({"path": path, **told})
+        say_json({"path": path, **facts})

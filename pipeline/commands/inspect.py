@@ -30,7 +30,7 @@ def inspect(folder: str, as_json: bool) -> None:
     graph = read_graph(path)
     check_files(path, graph)
     if as_json:
-        told = {"path": path, "among": among, **read_content(path)}
-        say_json({**told, "vocabulary": read_vocabulary(path)})
+        content = {"path": path, "among": among, **read_content(path)}
+        say_json({**content, "vocabulary": read_vocabulary(path)})
     else:
         print_graph(path, among, graph, Console(highlight=False))

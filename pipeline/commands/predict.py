@@ -74,13 +74,13 @@ def predict(
         if not as_json:
             console.print(f"model {folder}", markup=False, soft_wrap=True)
         for prediction in ask(model, images, options, top, batch_size):
-            told = write_mask(prediction, output_dir)
-            table.count(told)
+            shown = write_mask(prediction, output_dir)
+            table.count(shown)
             if as_json:
-                console.file.write(f"{to_json(told)}\n")
+                console.file.write(f"{to_json(shown)}\n")
                 console.file.flush()
             else:
-                table.print(told)
+                table.print(shown)
         if not as_json:
             table.finish()
     if table.failed:

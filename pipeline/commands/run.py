@@ -176,8 +176,8 @@ def _run_and_tell(plan: "RunPlan", survey: "Listing", as_json: bool, quiet: bool
     with lock as check_lock, open_terminal(folder.log_path, as_json or quiet) as console:
         check_metadata(folder.metadata_path, folder.artifacts_dir)
         where = f" in {len(plan.earlier) + 1:,} spans" if plan.earlier else ""
-        said = describe_survey([*survey.classes], plan.config.ingest)
-        what = f"{survey.found:,} files{where}, {said}"
+        labels = describe_survey([*survey.classes], plan.config.ingest)
+        what = f"{survey.found:,} files{where}, {labels}"
         if plan.config.ingest.generator is not None:
             what = f"{survey.found:,} shards of {plan.images_dir}"
         print_line(f"{what}; {plan.beam_args[0]}", console)

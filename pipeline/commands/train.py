@@ -53,8 +53,8 @@ def train(
             progress.start("training")
             summary = train_folder(data_set, graph_dir, output_dir, config)
         if summary["metrics"] is None:
-            told = f"{summary['worker']} of {summary['workers']}: the chief has the model"
-            rows = [("worker", told)]
+            text = f"{summary['worker']} of {summary['workers']}: the chief has the model"
+            rows = [("worker", text)]
         else:
             last = {name: values[-1] for name, values in summary["metrics"].items() if values}
             figures = ", ".join(f"{name} {value:.4g}" for name, value in last.items())

@@ -177,8 +177,8 @@ def tell_own(rates: Mapping[str, Rate], cores: int) -> dict[str, StageRate]:
     is left out, so that no cost is negative.
     """
     stages, before_ms, before_cpu_s = {}, 0.0, 0.0
-    for place, (name, rate) in enumerate(rates.items()):
-        rest = list(rates.values())[place:]
+    for number, (name, rate) in enumerate(rates.items()):
+        rest = list(rates.values())[number:]
         least_ms = min(each.ms_an_image for each in rest)
         least_cpu_s = min(each.cpu_s_an_image for each in rest)
         own_ms = max(least_ms - before_ms, 1e3 * (least_cpu_s - before_cpu_s) / cores)

@@ -58,9 +58,9 @@ def explain_step(runs: Sequence[PastRun], step: Step) -> list[str]:
         reasons.append("the code changed")
     if not reasons:
         # Parameters that are no options of the configuration, but derived from these.
-        told = {_CODE, *_IMAGES, *(name for _, name in _GROUPS)}
+        known = {_CODE, *_IMAGES, *(name for _, name in _GROUPS)}
         derived = [
-            {name: value for name, value in each.parameters.items() if name not in told}
+            {name: value for name, value in each.parameters.items() if name not in known}
             for each in (previous, step)
         ]
         reasons = _list_changed(*derived)
@@ -160,8 +160,8 @@ def _compare_options(step: Step, previous: Step) -> list[str]:
     (old, new), changes = map(_options_of, (previous, step)), []
     for key in sorted({*old, *new}):
         if old.get(key) != new.get(key):
-            told = f"{_to_yaml(old.get(key))} → {_to_yaml(new.get(key))}"
-            changes.append(f"{key} {told if len(told) < _MOST_CHARACTERS else 'changed'}")
+            change = f"{_to_yaml(old.get(key))} → {_to_yaml(new.get(key))}"
+            changes.append(f"{key} {change if len(change) < _MOST_CHARACTERS else 'changed'}")
     return changes
 
 
@@ -210,8 +210,8 @@ def compare_images(old_dir: str | None, new_dir: str | None) -> str | None:
         "more in quarantine": len(is_bad - was_bad - old.keys()),
         "fewer in quarantine": len(was_bad - is_bad - new.keys()),
     }
-    told = [f"{count:,} {what}" for what, count in counts.items() if count]
-    return ", ".join(told) or "only the times or the names of files that are not stored"
+    parts = [f"{count:,} {what}" for what, count in counts.items() if count]
+    return ", ".join(parts) or "only the times or the names of files that are not stored"
 
 
 def _read_ids(data_dir: str) -> dict[str, str]:

@@ -148,11 +148,11 @@ def _complete(
         why = f"; {changed.say()}"
     elif "flip_horizontal" in names and kind == "classes":
         why = "; leave out flip_horizontal where a mirrored image is another class"
-    said = (
+    sentence = (
         "feeding.augment names no random steps; training takes those that suit "
         f"{suited}: {names}{why}. Name others, or [] for none"
     )
-    return config.model_copy(update={"feeding": feeding}), said
+    return config.model_copy(update={"feeding": feeding}), sentence
 
 
 def _can_be_seen(listing: Listing) -> bool:

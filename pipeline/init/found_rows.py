@@ -91,11 +91,11 @@ def forecast_rows(forecast: Forecast) -> list[tuple[str, str]]:
 
 def copied_rows(copied: Sequence[str]) -> list[tuple[str, str]]:
     """Which splits an ingest would leave empty without their copies."""
-    told = (
+    sentence = (
         f"all images of {' and '.join(copied)} are copies of another split's, and say nothing of "
         "new images; they are kept (ingest.duplicates: keep_as_given)"
     )
-    return [("look at", told)] if copied else []
+    return [("look at", sentence)] if copied else []
 
 
 def say_unread(layout: Layout) -> str:

@@ -108,11 +108,11 @@ def _read_folder(
     levels = shown()
     if named := find_label_map(images_dir, paths, shown):
         what = "colours" if named.has_colors else "levels"
-        told = f"{named.path} names the classes and {what} of masks{named.say_unnamed()}"
-        told = named.doubt or told
+        sentence = f"{named.path} names the classes and {what} of masks{named.say_unnamed()}"
+        sentence = named.doubt or sentence
         classes = {} if named.doubt else named.classes
         layout = dataclasses.replace(
-            layout, mask_classes=classes, inferred=(*layout.inferred, told)
+            layout, mask_classes=classes, inferred=(*layout.inferred, sentence)
         )
     layout = dataclasses.replace(layout, images=len(images), levels=levels)
     return layout, source, [refs[path] for path in images]

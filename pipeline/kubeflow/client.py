@@ -126,18 +126,18 @@ def explain_errors(
     import kfp_server_api
     import urllib3.exceptions
 
-    place = host or "the cluster"
+    server = host or "the cluster"
     try:
         with contextlib.redirect_stdout(io.StringIO()), _limit_waits(longest_wait_s):
             yield
     except kfp_server_api.ApiException as error:
         kind = RefusedError if error.status in _REFUSALS else UserError
-        raise kind(_describe(error.status, _read_message(error), place, task)) from error
+        raise kind(_describe(error.status, _read_message(error), server, task)) from error
     except urllib3.exceptions.HTTPError as error:
         reason = find_line(str(getattr(error, "reason", error)))
-        raise UserError(f"Cannot {task}: {place} did not answer: {reason}; try again.") from error
+        raise UserError(f"Cannot {task}: {server} did not answer: {reason}; try again.") from error
     except (ValueError, TimeoutError) as error:  # What kfp's client itself raises.
-        raise UserError(f"Cannot {task} at {place}: {find_line(str(error))}") from error
+        raise UserError(f"Cannot {task} at {server}: {find_line(str(error))}") from error
 
 
 @contextlib.contextmanager
@@ -158,25 +158,25 @@ def _limit_waits(longest_wait_s: float) -> Iterator[None]:
         RESTClientObject.request = request
 
 
-def _describe(status: int, message: str, place: str, task: str) -> str:
+def _describe(status: int, message: str, server: str, task: str) -> str:
     """What an answer means that is no success."""
     if status in (401, 403):
         return (
-            f"Cannot {task}: {place} refuses access (HTTP {status}: {message}); give a token in "
+            f"Cannot {task}: {server} refuses access (HTTP {status}: {message}); give a token in "
             f"{TOKEN_VARIABLE}, and your namespace with --namespace."
         )
     if status == 404 and task == "connect":
-        return f"{place} has no Kubeflow Pipelines API (v2beta1) there; check --host."
-    return f"Cannot {task}: {place} answers HTTP {status}: {message}"
+        return f"{server} has no Kubeflow Pipelines API (v2beta1) there; check --host."
+    return f"Cannot {task}: {server} answers HTTP {status}: {message}"
 
 
 def _read_message(error: Exception) -> str:
     """The server's own words, which are in JSON if they are Kubeflow's."""
     body = getattr(error, "body", None) or ""
     try:
-        said = json.loads(body)
+        reply = json.loads(body)
     except ValueError:
         return str(getattr(error, "reason", "")) or "no reason given"
-    if not isinstance(said, dict):
+    if not isinstance(reply, dict):
         return str(getattr(error, "reason", ""))
-    return find_line(str(said.get("error_message") or said.get("message") or said.get("error")))
+    return find_line(str(reply.get("error_message") or reply.get("message") or reply.get("error")))

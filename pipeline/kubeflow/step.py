@@ -28,7 +28,7 @@ COPIED = ("s3", "minio")
 
 DOWNLOADING = ("tfx.components.trainer.executor.GenericExecutor",)
 """Executors of the steps that have the data set on their own disk, if TensorFlow does not know the
-store: training reads each record once an epoch, at random places by the index, as it does in a
+store: training reads each record once an epoch, at random positions by the index, as it does in a
 local run. Without a name here, its step streams from the store."""
 
 _MINIO, _ADDRESSES = "minio://", ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT")
@@ -123,22 +123,22 @@ def _is_data_set(artifact: Mapping[str, Any]) -> bool:
     return "tfx.Examples" in kind.get("instanceSchema", kind.get("schemaTitle", ""))
 
 
-def restore_uris(said: Any, uris: dict[str, str]) -> Any:
-    """What a step said of its outputs, with URIs where their copies' folders are named.
+def restore_uris(output: Any, uris: dict[str, str]) -> Any:
+    """What a step wrote of its outputs, with URIs where their copies' folders are named.
 
     Args:
-      said: `ExecutorOutput`, JSON's way.
+      output: `ExecutorOutput`, JSON's way.
       uris: see `map_artifacts`.
     """
-    if isinstance(said, dict):
-        return {key: restore_uris(value, uris) for key, value in said.items()}
-    if isinstance(said, list):
-        return [restore_uris(value, uris) for value in said]
-    if isinstance(said, str):
+    if isinstance(output, dict):
+        return {key: restore_uris(value, uris) for key, value in output.items()}
+    if isinstance(output, list):
+        return [restore_uris(value, uris) for value in output]
+    if isinstance(output, str):
         for copy, uri in uris.items():
-            if said == copy or said.startswith(f"{copy}/"):
-                return uri + said[len(copy) :]
-    return said
+            if output == copy or output.startswith(f"{copy}/"):
+                return uri + output[len(copy) :]
+    return output
 
 
 def run_step(arguments: Sequence[str], root: str = "/") -> None:
@@ -167,9 +167,9 @@ def run_step(arguments: Sequence[str], root: str = "/") -> None:
     kubeflow_v2_run_executor.main((given, beam_args))
     if uris:
         path = message["outputs"]["outputFile"]
-        said = restore_uris(json.loads(files.read_file(path)), uris)
+        output = restore_uris(json.loads(files.read_file(path)), uris)
         with files.write_atomically(path) as file:
-            file.write(json.dumps(said).encode())
+            file.write(json.dumps(output).encode())
 
 
 if __name__ == "__main__":

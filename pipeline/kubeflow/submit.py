@@ -225,7 +225,7 @@ def watch_run(
     Raises:
       UserError: if it failed or was stopped; it names the steps. Or if the server answers no more.
     """
-    told: dict[str, str] = {}
+    shown: dict[str, str] = {}
     unanswered = 0
     while True:
         try:
@@ -242,8 +242,8 @@ def watch_run(
         # Of several attempts, the last.
         tasks = {task.display_name: task for task in listed if task.display_name in steps}
         for name, task in tasks.items():
-            if task.state in ("RUNNING", *_ENDED) and told.get(name) != task.state:
-                told[name] = task.state
+            if task.state in ("RUNNING", *_ENDED) and shown.get(name) != task.state:
+                shown[name] = task.state
                 tell(f"{name}: {_WORDS.get(task.state, task.state.lower())}")
         if run.state in _ENDED:
             break
@@ -253,12 +253,12 @@ def watch_run(
     failed = []
     for name, task in tasks.items():
         if task.state == "FAILED":
-            said = find_line(task.error.message or "") if task.error else ""
-            failed.append(f"{name} ({said})" if said else name)
+            why = find_line(task.error.message or "") if task.error else ""
+            failed.append(f"{name} ({why})" if why else name)
     where = f" at {'; '.join(failed)}" if failed else ""
-    said = find_line(run.error.message or "") if run.error else ""
+    why = find_line(run.error.message or "") if run.error else ""
     outcome = "was stopped" if run.state == "CANCELED" else "failed"
     raise UserError(
-        f"The run {run.display_name!r} {outcome}{where}{f': {said}' if said else ''}; the steps' "
+        f"The run {run.display_name!r} {outcome}{where}{f': {why}' if why else ''}; the steps' "
         "logs are at the link."
     )

@@ -87,8 +87,8 @@ def plot_views(records: Sequence[RecordViews], lines: Sequence[str] = ()) -> Fig
             axes = figure.add_axes(bounds)
             axes.imshow(panel.pixels, interpolation="nearest", aspect="auto")
             axes.set_axis_off()
-            for place, caption in enumerate(panel.captions):
-                y = top + box_height + 2 + place * _LINE_PX
+            for number, caption in enumerate(panel.captions):
+                y = top + box_height + 2 + number * _LINE_PX
                 write(_shorten(caption, box_width), left, y, color="#666666")
     return figure
 

@@ -192,11 +192,11 @@ def draw_score(found: Evaluation) -> Markup:
     return box.format(_WIDTH, described) + content + Markup("</svg>")
 
 
-def _rect(left: float, height: float, step: float, said: str) -> Markup:
+def _rect(left: float, height: float, step: float, title: str) -> Markup:
     height = max(height, 1)  # A single image among thousands must be visible.
     gap = min(1, step / 8)
     template = '<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>'
-    return Markup(template).format(left, _HEIGHT - height, step - gap, height, said)
+    return Markup(template).format(left, _HEIGHT - height, step - gap, height, title)
 
 
 def _name_axes(across: str, upwards: str) -> Markup:

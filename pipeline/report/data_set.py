@@ -132,8 +132,8 @@ class DataSet:
             return count_names(self.read_boxes(row).names)
         if self.label is None:
             return self.index.classes[self.index.label[row]]
-        said = self._cell(self.label, row)
-        return ", ".join(said) if isinstance(said, list) else format_fact(said)
+        cell = self._cell(self.label, row)
+        return ", ".join(cell) if isinstance(cell, list) else format_fact(cell)
 
     def list_names(self, row: int) -> list[str]:
         """A record's class, its tags, or the classes of its boxes, each once; none of a value."""

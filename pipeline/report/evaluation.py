@@ -62,8 +62,8 @@ def describe_evaluation(source: Source, data: DataSet, absent: Absent) -> dict[s
         if not doubts:
             absent.setdefault("mislabelled", f"{MISLABELLED} names none of these records.")
     outliers = None
-    if (told := found.outliers) is not None:
-        outliers = absent.ask(lambda: list_outliers(folder, told, data), "outliers")
+    if (counts := found.outliers) is not None:
+        outliers = absent.ask(lambda: list_outliers(folder, counts, data), "outliers")
     is_pushed = source.summary is not None and bool(source.summary["paths"].get("pushed_model"))
     return {
         "evaluation": found,

@@ -33,12 +33,12 @@ class Outliers:
     groups: list[tuple[str, list[Strange]]]
 
 
-def list_outliers(folder: str, told: facts.Outliers, data: DataSet) -> Outliers:
+def list_outliers(folder: str, counts: facts.Outliers, data: DataSet) -> Outliers:
     """What evaluation found, by what the model's last layer sees."""
     rows = facts.read_outliers(folder)[:_MOST_SHOWN]
     known = data.find_ids(each.record_id for each in rows)
     found = [Strange(known[each.record_id], each.times) for each in rows if each.record_id in known]
-    return Outliers("model", told.judged, told.found, _group(found, data))
+    return Outliers("model", counts.judged, counts.found, _group(found, data))
 
 
 def find_outliers(measured: Sequence[ImageFigures], data: DataSet) -> Outliers:

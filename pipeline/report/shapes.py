@@ -94,5 +94,5 @@ def _say_channels(stored: int, notes: set[str]) -> str:
         return "4, print colours (CMYK)"
     channels = 1 if "gray" in notes else 3 if "color" in notes else stored
     has_alpha = "alpha" in notes
-    said = [str(channels + has_alpha), *_CHANNELS.get(channels, ())]
-    return ", ".join(said) + (" with transparency" if has_alpha else "")
+    parts = [str(channels + has_alpha), *_CHANNELS.get(channels, ())]
+    return ", ".join(parts) + (" with transparency" if has_alpha else "")

@@ -65,7 +65,7 @@ def describe_shuffle(data: DataSet, feeding: FeedingOptions, seed: int) -> Shuff
     size = min(feeding.batch_size, order.length, len(rows))
     if size < 2:
         return None
-    # Each row's place in the sorted listing of sources.
+    # Each row's position in the sorted listing of sources.
     listing = np.argsort(data.table["source"].take(rows).to_numpy(), kind="stable")
     rank = np.empty(len(rows), np.int64)
     rank[listing] = np.arange(len(rows))

@@ -109,16 +109,16 @@ def check_places(given: Mapping[str, Any]) -> None:
       UserError: naming the flag whose path is missing, or the store that does not answer.
     """
     places = {name: given[name] for name in (*_BUCKETS, _TEMPLATE) if given.get(name)}
-    for name, place in places.items():
-        folder = os.path.dirname(place) or "." if name == _TEMPLATE else place
-        if files.is_local(place) and not os.path.isdir(folder):
-            raise UserError(f"--{name}={place}: there is no folder {folder!r}; make it.")
+    for name, path in places.items():
+        folder = os.path.dirname(path) or "." if name == _TEMPLATE else path
+        if files.is_local(path) and not os.path.isdir(folder):
+            raise UserError(f"--{name}={path}: there is no folder {folder!r}; make it.")
     if os.path.isdir(template := places.get(_TEMPLATE, "")):
         raise UserError(f"--{_TEMPLATE}={template} must be a file, not a folder; add a name.")
     for name in _SENT_FILES:
         if name in given and files.is_local(given[name]) and not os.path.isfile(given[name]):
             raise UserError(f"--{name}={given[name]}: there is no such file; check the path.")
-    uris = [place for place in places.values() if not files.is_local(place)]
+    uris = [path for path in places.values() if not files.is_local(path)]
     if uris:
         _check_google_answers()
     for bucket in dict.fromkeys("/".join(uri.split("/")[:3]) for uri in uris):

@@ -31,8 +31,8 @@ def evaluation_rows(found: Evaluation, evaluation_dir: str | None) -> Iterator[t
     if found.classes:
         weakest = found.classes[0]
         text = f"{weakest.name}, {found.metric.of_class} {format_estimate(weakest.figure)}"
-        told = say_class(found, weakest)
-        yield f"weakest {name_class(found)}", f"{text}: {told}" if told else text
+        detail = say_class(found, weakest)
+        yield f"weakest {name_class(found)}", f"{text}: {detail}" if detail else text
     for column, rows in found.slices.items():
         if rows:
             yield f"by {column}", f"{found.measure} {_say_ends(rows)}"
@@ -42,8 +42,8 @@ def evaluation_rows(found: Evaluation, evaluation_dir: str | None) -> Iterator[t
         yield "labels in doubt", _say_doubt(found.mislabelled, evaluation_dir)
     worth = say_worth(found)
     verdict = "blessed" if found.blessed else "not blessed, so not pushed"
-    said = "; ".join([verdict, *say_chance(found)])
-    yield "model", f"{worth.lower()}; {said}" if worth else said
+    line = "; ".join([verdict, *say_chance(found)])
+    yield "model", f"{worth.lower()}; {line}" if worth else line
 
 
 def say_verdict(found: Evaluation, is_pushed: bool) -> str:
@@ -56,8 +56,8 @@ def say_verdict(found: Evaluation, is_pushed: bool) -> str:
         sentences.append("; ".join([verdict, *say_chance(found)]))
     else:
         sentences.append(f"Not pushed: {_say_failures(found)}")
-    if found.classes and (said := say_class(found, found.classes[0])):
-        sentences.append(f"Of the weakest {name_class(found)}, {found.classes[0].name}, {said}")
+    if found.classes and (detail := say_class(found, found.classes[0])):
+        sentences.append(f"Of the weakest {name_class(found)}, {found.classes[0].name}, {detail}")
     sentences.append(say_next(found))
     return " ".join(f"{each}." for each in sentences if each)
 
@@ -122,10 +122,10 @@ def say_chance(found: Evaluation) -> list[str]:
 
 def say_class(found: Evaluation, row: ClassFacts) -> str:
     """How many of a class's records are right, and what it is taken for; "" if unknown."""
-    said, value = [say_mistake(row, found.metric.counted)], row.figure.value
+    parts, value = [say_mistake(row, found.metric.counted)], row.figure.value
     if found.measure == "accuracy" and value is not None:
-        said.insert(0, f"{round(value * row.records):,} of {row.records:,} are right")
-    return ", ".join(filter(None, said))
+        parts.insert(0, f"{round(value * row.records):,} of {row.records:,} are right")
+    return ", ".join(filter(None, parts))
 
 
 def say_mistake(row: ClassFacts, counted: str) -> str:
@@ -164,7 +164,7 @@ def is_weak(found: Mislabelled) -> bool:
 
 
 def _say_failures(found: Evaluation) -> str:
-    told = []
+    reasons = []
     for failure in found.failures:
         side = "most" if failure.option.startswith("evaluation.max_") else "least"
         name = f"its {failure.measure}"
@@ -172,10 +172,10 @@ def _say_failures(found: Evaluation) -> str:
             name = f"the {failure.measure} gained over the latest model that was pushed"
         asked = f"{failure.option} asks for at {side} {failure.threshold:.4g}"
         if failure.measured is None:
-            told.append(f"{name} could not be measured")
+            reasons.append(f"{name} could not be measured")
         else:
-            told.append(f"{name} is {failure.measured:.4g}, but {asked}")
-    return "; ".join(told) or "its Evaluator did not bless it"
+            reasons.append(f"{name} is {failure.measured:.4g}, but {asked}")
+    return "; ".join(reasons) or "its Evaluator did not bless it"
 
 
 def _say_doubt(found: Mislabelled, evaluation_dir: str | None) -> str:

@@ -77,8 +77,8 @@ def print_forecast(
     if cluster is not None:
         time = f"about {cluster['seconds']:,.0f} s once its machines have started"
         cost = f", {cluster['cost']:,.2f} at the price given" if "cost" in cluster else ""
-        told = f"{time}, {cluster['core_hours']:,.2f} core hours{cost}"
-        rows.append((f"on {cluster['cores']:,} cores", told))
+        text = f"{time}, {cluster['core_hours']:,.2f} core hours{cost}"
+        rows.append((f"on {cluster['cores']:,} cores", text))
     console = Console(highlight=False)
     print_rows(rows, console)
     print_rows(warning_rows(forecast, options, free_bytes), console, style="red")
@@ -101,8 +101,8 @@ def warning_rows(
 
 
 def _list_reasons(reasons: dict[str, dict]) -> list[tuple[str, str]]:
-    told = "{sampled:,} of the sample, for example {path}: {message}"
-    return [(f"  {reason}", told.format(**found)) for reason, found in reasons.items()]
+    template = "{sampled:,} of the sample, for example {path}: {message}"
+    return [(f"  {reason}", template.format(**found)) for reason, found in reasons.items()]
 
 
 def _megabytes(size_bytes: int) -> str:

@@ -85,14 +85,14 @@ def _label_rows(path: str, graph: Analysis) -> list[tuple[str, str]]:
             rows.append(("tags" if are_tags else "classes", format_classes(classes)))
     if shares is not None:
         total = max(1, sum(shares))
-        told = {name: f"  {count / total:.2%}" for name, count in zip(names, shares, strict=True)}
+        extra = {name: f"  {count / total:.2%}" for name, count in zip(names, shares, strict=True)}
     else:
-        told = {
+        extra = {
             row.name: f"  {format_count(row.records, 'record')}, weight {row.weight:.4g}"
             for row in graph.classes
             if row.records and row.weight
         }
-    rows += [(f"  {n}", name + told.get(name, "")) for n, name in enumerate(names[:_MOST_CLASSES])]
+    rows += [(f"  {n}", name + extra.get(name, "")) for n, name in enumerate(names[:_MOST_CLASSES])]
     if (further := len(names) - _MOST_CLASSES) > 0:
         rows.append(("  …", f"and {further:,} more; --json has all"))
     if shares is not None or graph.label == record.VALUE:

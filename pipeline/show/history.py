@@ -74,20 +74,20 @@ def describe_runs(folder: RunFolder, runs: Sequence[PastRun]) -> list[dict[str, 
 
 def _describe_model(folder: RunFolder, steps: Mapping[str, Step]) -> dict[str, Any]:
     """What the run's model was found to be worth, and where it went."""
-    told: dict[str, Any] = {}
+    outcome: dict[str, Any] = {}
     if (evaluator := steps.get("Evaluator")) and evaluator.is_done:
-        told["score"] = None
+        outcome["score"] = None
         for each in evaluator.outputs.get("evaluation", ()):
             try:
                 found = read_evaluation(folder.relocate(each.uri))
-                told["score"] = {"measure": found.measure, **dataclasses.asdict(found.score)}
+                outcome["score"] = {"measure": found.measure, **dataclasses.asdict(found.score)}
             except UserError as error:
-                told["no_score"] = str(error)
+                outcome["no_score"] = str(error)
         blessings = evaluator.outputs.get("blessing", ())
-        told["blessed"] = any(each.noted.get("blessed") for each in blessings)
+        outcome["blessed"] = any(each.noted.get("blessed") for each in blessings)
     if (pusher := steps.get("Pusher")) and pusher.is_done:
-        told["pushed_to"] = pusher.pushed_to
-    return told
+        outcome["pushed_to"] = pusher.pushed_to
+    return outcome
 
 
 def history_lines(described: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -121,11 +121,11 @@ def say_step(step: Mapping[str, Any]) -> str:
 
 def say_model(run: Mapping[str, Any]) -> str:
     """The metric that a run's model was judged by, the verdict, and where it was pushed."""
-    score, told = run["score"], "no score"
+    score, text = run["score"], "no score"
     if score is not None and score["value"] is not None:
         interval = None if score["low"] is None else (score["low"], score["high"])
-        told = f"{score['measure']} {format_measured(score['value'], interval)}"
+        text = f"{score['measure']} {format_measured(score['value'], interval)}"
     verdict = "blessed" if run["blessed"] else "not blessed"
     pushed = f", pushed to {run['pushed_to']}" if run.get("pushed_to") else ", not pushed"
     why = f": {run['no_score']}" if "no_score" in run else ""
-    return f"{told}, {verdict}{pushed}{why}"
+    return f"{text}, {verdict}{pushed}{why}"

@@ -42,10 +42,10 @@ def summarize_data_set(examples_dir: str) -> dict[str, Any]:
     of `ingest.leave_out` are of no image, with the first of them as `leave_out_examples`.
     """
     manifest = read_manifest(examples_dir)
-    said: dict[str, Any] = {"understood": list(manifest.options.get("understood", ()))}
-    said |= _summarize_labels(examples_dir, manifest)
+    described: dict[str, Any] = {"understood": list(manifest.options.get("understood", ()))}
+    described |= _summarize_labels(examples_dir, manifest)
     if shares_by_chance(manifest):
-        said["share_out"] = "ingest.stratify=true gives every class its share of each split"
+        described["share_out"] = "ingest.stratify=true gives every class its share of each split"
     # Paths of `ingest.leave_out` that are of no image: of others, or misspelt.
     named = set(manifest.options.get("leave_out", ()))
     skipped = read_list(examples_dir, Skipped) if named and manifest.books.skipped else []
@@ -55,7 +55,7 @@ def summarize_data_set(examples_dir: str) -> dict[str, Any]:
     unknown = sorted(named - found - known)
     return {
         **summarize_manifest(manifest),
-        **said,
+        **described,
         "notes": find_notes(examples_dir),
         "unserved": count_unserved(examples_dir),
         "leave_out_unknown": len(unknown),
@@ -169,12 +169,12 @@ def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("noted", f"{explain_note(kind)} ({kind}): {note['images']:,}, {names}"))
     if unknown := ingest.get("leave_out_unknown"):
         names = _list_some(ingest["leave_out_examples"], unknown)
-        said = f"{format_count(unknown, 'path')} of ingest.leave_out: {names}"
-        rows.append(("of no image", said))
+        text = f"{format_count(unknown, 'path')} of ingest.leave_out: {names}"
+        rows.append(("of no image", text))
     for split, names in ingest["missing_classes"].items():
         way_out = f"; {ingest['share_out']}" if "share_out" in ingest else ""
-        said = f"{format_count(len(names), 'class')}: {_list_some(names, len(names))}"
-        rows.append((f"not in {split}", said + way_out))
+        text = f"{format_count(len(names), 'class')}: {_list_some(names, len(names))}"
+        rows.append((f"not in {split}", text + way_out))
     if ingest["conflicting_labels"]:
         rows.append(("same bytes, other label", f"{ingest['conflicting_labels']:,}"))
     if ingest["near_duplicates"] is not None:
@@ -213,8 +213,8 @@ def _summarize_labels(data_dir: str, manifest: Manifest) -> dict[str, Any]:
         return {"mask_classes": list(names), "mask_pixels": counted}
     if kind is BOXES:
         noted = (table["notes"].combine_chunks() for table in scan_index(data_dir, ["notes"]))
-        told = (pc.starts_with(each.flatten(), f"{CLIPPED}:") for each in noted)
-        cut = sum(pc.sum(each).as_py() or 0 for each in told)
+        are_cut = (pc.starts_with(each.flatten(), f"{CLIPPED}:") for each in noted)
+        cut = sum(pc.sum(each).as_py() or 0 for each in are_cut)
         return {"boxes": {name: counts[name] for name in names}, "images_of_cut_boxes": cut}
     if kind is CLASSES:
         return {}

@@ -44,8 +44,8 @@ class NamedBoxes(NamedTuple):
           crowds: whether each box is around several objects.
         """
         places = np.array(sides, np.float32).reshape(4, -1).T
-        told = zip(names, crowds, strict=True)
-        named = tuple(f"{name} (crowd)" if crowd else name for name, crowd in told)
+        pairs = zip(names, crowds, strict=True)
+        named = tuple(f"{name} (crowd)" if crowd else name for name, crowd in pairs)
         return cls(places, tuple(id_ - 1 for id_ in ids), named)
 
 
@@ -158,10 +158,10 @@ def color_of(number: int) -> tuple[int, int, int]:
     return round(red * 255), round(green * 255), round(blue * 255)
 
 
-def _corners(place: np.ndarray, size: tuple[int, int]) -> tuple[int, int, int, int]:
+def _corners(box: np.ndarray, size: tuple[int, int]) -> tuple[int, int, int, int]:
     """The outermost pixels of a box: left, top, right, bottom."""
     width, height = size
-    top, left, bottom, right = place.tolist()
+    top, left, bottom, right = box.tolist()
     x0, y0 = (min(round(share * side), side - 1) for share, side in ((left, width), (top, height)))
     x1 = max(x0, min(round(right * width), width) - 1)
     return x0, y0, x1, max(y0, min(round(bottom * height), height) - 1)

@@ -47,20 +47,20 @@ class PredictionTable:
 
     def finish(self) -> None:
         """Says what the lines do not."""
-        said = []
+        sentences = []
         if self.failed:
-            said.append(f"{format_count(self.failed, 'file')} could not be answered")
+            sentences.append(f"{format_count(self.failed, 'file')} could not be answered")
         if self.skipped == 1:
-            said.append("1 file in folders is no image")
+            sentences.append("1 file in folders is no image")
         elif self.skipped:
-            said.append(f"{self.skipped:,} files in folders are no images")
+            sentences.append(f"{self.skipped:,} files in folders are no images")
         if self.converted == 1:
-            said.append("1 file marked * was decoded here, since a server refuses it")
+            sentences.append("1 file marked * was decoded here, since a server refuses it")
         elif self.converted:
             many = f"{self.converted:,} files marked * were"
-            said.append(f"{many} decoded here, since a server refuses them")
-        if said:
-            self.console.print(f"\n{'; '.join(said)}.", soft_wrap=True)
+            sentences.append(f"{many} decoded here, since a server refuses them")
+        if sentences:
+            self.console.print(f"\n{'; '.join(sentences)}.", soft_wrap=True)
 
 
 def describe(prediction: dict[str, Any]) -> str:

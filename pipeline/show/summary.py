@@ -124,8 +124,8 @@ def print_summary(summary: dict[str, Any], console: Console) -> None:
     """Prints a run's results."""
     spans, rows = summary["spans"], []
     if len(spans) > 1:
-        told = f"{', '.join(map(str, spans))}; the run was for {spans[-1]}"
-        rows.append(("spans", f"{told}, which the lines below describe"))
+        named = f"{', '.join(map(str, spans))}; the run was for {spans[-1]}"
+        rows.append(("spans", f"{named}, which the lines below describe"))
     elif any(spans):
         rows.append(("span", f"{spans[0]}"))
     of_model = _model_rows(summary)
@@ -167,8 +167,8 @@ def _model_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         if best := training.get("best_epoch"):
             rows.append(("best epoch", f"{best}, by early stopping's figure"))
         left_out = (training.get("unknown_records") or {}).items()
-        if told := ", ".join(f"{count:,} of {split}" for split, count in left_out if count):
-            rows.append(("records without a class", f"{told}: left out"))
+        if text := ", ".join(f"{count:,} of {split}" for split, count in left_out if count):
+            rows.append(("records without a class", f"{text}: left out"))
         if training.get("softmax_added"):
             rows.append(("model's output", "logits; the exported model adds a softmax"))
         rows += [("look at", sentence) for sentence in training.get("noticed", ())]

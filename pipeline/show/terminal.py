@@ -49,8 +49,8 @@ def print_table(table: Table, console: Console) -> None:
     left = {0, *table.texts}
     for number, row in enumerate(lines):
         cells = [
-            cell.ljust(width) if place in left else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell.ljust(width) if column in left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         is_head = bool(table.heads) and number == 0
         print_line("  ".join(cells).rstrip(), console, "bold" if is_head else "")

@@ -177,8 +177,10 @@ def describe_steps(steps: Sequence[Options]) -> list[str]:
         if isinstance(step, UserStep):
             options = options["arguments"]
         # A length that is given in pixels is none as a share.
-        told = [f"{key} {_short(options[key])}" for key in options if f"{key}_px" not in options]
-        lines.append(f"{name} {', '.join(told)}".strip())
+        settings = [
+            f"{key} {_short(options[key])}" for key in options if f"{key}_px" not in options
+        ]
+        lines.append(f"{name} {', '.join(settings)}".strip())
     return lines or ["no random steps"]
 
 
