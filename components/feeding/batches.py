@@ -19,6 +19,7 @@ from image_pipeline.components.augment import array_steps
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import read_index, read_table
 from image_pipeline.components.dataset.manifest import Manifest, read_whole_manifest
+from image_pipeline.components.dataset.paths import INDEX
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.analysis import read_graph
 from image_pipeline.components.feeding.found_columns import (
@@ -94,7 +95,7 @@ class Batches:
         self._arguments = {name: value for name, value in locals().items() if name != "self"}
         self._arguments.pop("__class__", None)
         manifests = {root: read_whole_manifest(root) for root in data_dirs}
-        self._checksums = tuple(manifest.checksum for manifest in manifests.values())
+        self.checksums = tuple(manifest.checksum for manifest in manifests.values())
         self._feeding, self._epochs = feeding, epochs
         self._graph = None if graph_dir is None else read_graph(graph_dir)
         self._check(manifests, split, view, mode)
@@ -392,7 +393,7 @@ class Batches:
         if not is_it.any():
             raise UserError(
                 f"there is no image {source!r} in this split; give its path as `source` of "
-                "index.parquet has it, or its record id."
+                f"{INDEX} has it, or its record id."
             )
         size, order, rows = self._feeding.batch_size, self._reader.order, np.flatnonzero(is_it)
         return [
@@ -404,7 +405,7 @@ class Batches:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the arguments, where it stands, and which data sets were meant."""
-        return _open_again, (self._arguments, self.state_dict(), self._checksums)
+        return _open_again, (self._arguments, self.state_dict(), self.checksums)
 
     def __repr__(self) -> str:
         """Is the same in every process."""
@@ -423,7 +424,7 @@ def _open_again(
     arguments: dict[str, Any], state: dict[str, int], checksums: tuple[str | None, ...]
 ) -> Batches:
     opened = Batches(**arguments)
-    if opened._checksums != checksums:
+    if opened.checksums != checksums:
         raise UserError(
             f"The data set {arguments['data_dirs'][0]!r} was replaced since these batches were "
             "opened; open them again."
