@@ -26,11 +26,13 @@ from image_pipeline.components.options import Options
 
 # Of a batch and its keys, uint64 [batch], to a batch of the same shape.
 StepFunction = Callable[[Batch, tf.Tensor], Batch]
-# Of each step, the function of its name; the crop is made while images are decoded.
+# Of each step, the function of its name that takes its options (`rand_augment` has others of such
+# names); the crop is made while images are decoded.
 _FUNCTIONS: dict[str, Callable[[Batch, tf.Tensor, Any], Batch]] = {
     name: vars(module)[name]
     for module in (color, erase, geometry, mix, rand_augment)
-    for name in options.STEPS.keys() & vars(module).keys()
+    for name, step in options.STEPS.items()
+    if getattr(vars(module).get(name), "__annotations__", {}).get("options") is step
 }
 
 

@@ -40,6 +40,7 @@ def test_every_named_step_has_a_function_of_its_name():
     assert _FUNCTIONS.keys() == STEPS.keys() - {"random_resized_crop"}
     for name, function in _FUNCTIONS.items():
         assert function.__name__ == name
+        assert function.__annotations__["options"] is STEPS[name]
 
 
 def test_steps_follow_each_other_with_keys_of_their_place():

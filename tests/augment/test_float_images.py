@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from image_pipeline.components.augment.apply import apply_steps
-from image_pipeline.components.augment.options import LEVELS, check_steps, read_step
+from image_pipeline.components.augment.options import COLORS, LEVELS, STEPS, check_steps, read_step
 from image_pipeline.components.errors import UserError
 from tests.augment.ways import EXAMPLES, make_batch, make_keys
 
@@ -38,14 +38,14 @@ def test_pixels_become_those_of_8_bits_before_they_are_rounded(step):
     assert (values != np.round(values)).any() == is_blend
 
 
-@pytest.mark.parametrize("op", ["color_jitter", "grayscale", "gaussian_blur", "rand_augment"])
+@pytest.mark.parametrize("op", [op for op, step in STEPS.items() if LEVELS in step.needs])
 def test_steps_of_levels_are_refused_by_name(op):
     message = f"feeding.augment has {op}, which needs levels from 0 to 255, but view.dtype=float32"
     with pytest.raises(UserError, match=message):
         check_steps([read_step({"op": op})], "float32", 3)
 
 
-@pytest.mark.parametrize("op", ["color_jitter", "grayscale", "rand_augment"])
+@pytest.mark.parametrize("op", [op for op, step in STEPS.items() if COLORS in step.needs])
 def test_steps_of_colours_are_refused_by_name(op):
     message = f"feeding.augment has {op}, which needs gray or RGB, but view.channels=4; leave it"
     with pytest.raises(UserError, match=message):
