@@ -72,9 +72,12 @@ def gather_facts(source: Source, config: PipelineConfig | None) -> Facts:
     counts = flatten(summarize_manifest(source.manifest))
     figures = ("statistics", "training", "blessed")
     metrics = flatten({name: summary[name] for name in figures if name in summary})
-    if found := Absent().ask(lambda: read_evaluation(source.find_artifact("evaluation"))):
+    lost = Absent()
+    if found := lost.ask(lambda: read_evaluation(source.find_artifact("evaluation")), "evaluation"):
         metrics |= {f"evaluation.{name}": each.value for name, each in found.metrics.items()}
         metrics |= {f"evaluation.classes.{each.name}": each.figure.value for each in found.classes}
+    elif source.run is not None:
+        metrics |= lost
     return {
         "counts": {name: value for name, value in counts.items() if value is not None},
         "classes": flatten(source.manifest.books.classes, " / "),

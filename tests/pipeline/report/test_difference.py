@@ -37,6 +37,17 @@ def test_numbers_have_a_change(source, data_dir, tmp_path):
     assert counts.rows == [Differing("found", 24, 27, 3)]
 
 
+def test_an_evaluation_that_cannot_be_read_is_told_beside_the_other(run, figures, tmp_path):
+    copy = tmp_path / "run"
+    shutil.copytree(run.folder, copy)
+    (copy / "artifacts/Evaluator/evaluation/6/facts.json").write_bytes(b"")
+    metrics = compare(run, None, find_whole_run(str(copy))).groups[3]
+    rows = {row.name: (row.before, row.now) for row in metrics.rows}
+    assert "facts.json' is damaged (Expecting value" in rows["evaluation"][0]
+    accuracy = figures["evaluation"].score.value
+    assert rows["evaluation"][1] is None and rows["evaluation.accuracy"] == (None, accuracy)
+
+
 def test_nested_facts_become_flat_ones():
     nested = {"a": {"b": 1, "c": [2]}, "d": {}, "e": None}
     assert flatten(nested) == {"a.b": 1, "a.c": [2], "d": {}, "e": None}
