@@ -172,7 +172,10 @@ def test_sizes_and_times_are_known_where_they_are_given(tmp_path, module):
         ("Wrong:fail(FileNotFoundError('x.db'))", r"rows\(\) of rows:.* FileNotFoundError: x.db"),
         ("Wrong:[dict(image='a.png', label=open)]", r"'label' must be an array, a number, text"),
         ("Nothing", "has no 'Nothing'"),
-        ("", r"is given as rows:MODULE:FUNCTION or rows:MODULE:FUNCTION:TEXT, such as rows:my_photos"),
+        (
+            "",
+            r"is given as rows:MODULE:FUNCTION or rows:MODULE:FUNCTION:TEXT, such as rows:my_",
+        ),
     ],
 )
 def test_its_mistakes_are_told_in_a_sentence(module, text, message):
