@@ -1,6 +1,6 @@
-"""What a model answers for a record: a row of the table from which all further figures are made.
+"""What a model answers for a record: a row of the table from which all further metrics are made.
 
-A row keeps what these figures need, not the probabilities of all classes: a million records take
+A row keeps what these metrics need, not the probabilities of all classes: a million records take
 some 100 MB, however many classes there are.
 """
 
@@ -65,7 +65,7 @@ class AnswerTable:
 
     Attributes:
       task: its name; those of masks and boxes have no such table.
-      slices: features of the records by which figures are sliced, and the type of each.
+      slices: features of the records by which metrics are sliced, and the type of each.
       path_prefix: how the paths of the files begin that workers write rows to.
     """
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from image_pipeline.components.evaluation.counted_metrics import CountedMetric, Counts, Figures
+from image_pipeline.components.evaluation.counted_metrics import CountedMetric, Counts, Metrics
 from image_pipeline.components.tasks.signatures import OBJECTS
 
 IOUS = np.arange(50, 100, 5) / 100
@@ -129,7 +129,7 @@ class _CountBoxes(Counts):
     def compact(self, accumulator: _Parts) -> _Parts:
         return {id_: [join_found(found)] for id_, found in accumulator.items()}
 
-    def make_figures(self, counted: _Parts, name: str) -> Figures:
+    def make_values(self, counted: _Parts, name: str) -> Metrics:
         found = {id_: join_found(parts) for id_, parts in sorted(counted.items())}
         precisions = {id_: average_precisions(each) for id_, each in found.items()}
         of_all = np.array([each for each in precisions.values() if not np.isnan(each).any()])

@@ -1,4 +1,4 @@
-"""Evaluator: TFX's own, with this project's figures beside TFMA's. No logic."""
+"""Evaluator: TFX's own, with this project's metrics beside TFMA's. No logic."""
 
 import contextlib
 import json
@@ -26,7 +26,7 @@ from image_pipeline.components.tasks.options import EvaluationOptions
 
 
 class EvaluatorExecutor(tfx_components.EvaluatorExecutor):
-    """Measures a model, and makes figures of its answers."""
+    """Measures a model, and describes its answers."""
 
     def Do(self, input_dict: dict, output_dict: dict, exec_properties: dict[str, Any]) -> None:
         """Unpacks the artifacts and the parameters and evaluates."""

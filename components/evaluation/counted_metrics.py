@@ -1,4 +1,4 @@
-"""TFMA's side of metrics of our own: what is counted of each record, added up, makes figures.
+"""TFMA's side of metrics of our own: what is counted of each record, added up, makes their values.
 
 TFMA 0.52's own metrics for segmentation have no false negatives, and so no intersection over union,
 and want classes that are named beforehand; those for tags, too, would need their number before the
@@ -16,11 +16,11 @@ import numpy as np
 from tensorflow_model_analysis.metrics import metric_types, metric_util
 
 from image_pipeline.components.dataset import record
-from image_pipeline.components.evaluation.tag_figures import score_tags
+from image_pipeline.components.evaluation.tag_metrics import score_tags
 from image_pipeline.components.tasks.signatures import LIKELY, MASK, PROBABILITIES
 
-Figures = dict[tuple[str, int | None], float]
-"""Figures by their name and, of a class's own, the class's id."""
+Metrics = dict[tuple[str, int | None], float]
+"""Metrics by their name and, of a class's own, the class's id."""
 
 
 class Counts(beam.CombineFn):
@@ -49,8 +49,8 @@ class Counts(beam.CombineFn):
         """What both say."""
 
     @abc.abstractmethod
-    def make_figures(self, counted: Any, name: str) -> Figures:
-        """The figures, the first one by this name; a class without one (NaN) is left out."""
+    def make_values(self, counted: Any, name: str) -> Metrics:
+        """The values, the first one by this name; a class without one (NaN) is left out."""
 
     def add_input(self, accumulator: Any, element: metric_types.StandardMetricInputs) -> Any:
         """Adds a record."""
@@ -63,18 +63,18 @@ class Counts(beam.CombineFn):
         return functools.reduce(self.add, accumulators, self.create_accumulator())
 
     def extract_output(self, accumulator: Any) -> dict[metric_types.MetricKey, float]:
-        """The figures, by TFMA's keys."""
+        """The values, by TFMA's keys."""
         return {
             self._key._replace(
                 name=name, sub_key=None if id_ is None else metric_types.SubKey(class_id=id_)
             ): float(figure)
-            for (name, id_), figure in self.make_figures(accumulator, self._key.name).items()
+            for (name, id_), figure in self.make_values(accumulator, self._key.name).items()
             if id_ is None or not math.isnan(figure)
         }
 
 
 class CountedMetric(metric_types.Metric):
-    """A metric whose figures `counts` makes; a subclass names it.
+    """A metric whose values `counts` makes; a subclass names it.
 
     Attributes:
       counts: adds up what records say.
@@ -135,7 +135,7 @@ class _CountPixels(Counts):
             total[: len(each), : len(each)] += each
         return total
 
-    def make_figures(self, counted: np.ndarray, name: str) -> Figures:
+    def make_values(self, counted: np.ndarray, name: str) -> Metrics:
         shares = class_ious(counted)
         total = counted.sum()
         wrong = counted * ~np.eye(len(counted), dtype=bool)
@@ -202,15 +202,15 @@ class _CountTags(Counts):
     def add(self, some: np.ndarray, more: np.ndarray) -> np.ndarray:
         return some + more
 
-    def make_figures(self, counted: np.ndarray, name: str) -> Figures:
+    def make_values(self, counted: np.ndarray, name: str) -> Metrics:
         of_tags = score_tags(counted)
         of_all = score_tags(counted.sum(axis=1, keepdims=True))[:, 0]
         f1 = of_tags[2][np.isfinite(of_tags[2])]
-        figures: Figures = {(MEAN_F1, None): f1.mean() if len(f1) else np.nan}
+        metrics: Metrics = {(MEAN_F1, None): f1.mean() if len(f1) else np.nan}
         for each, of_each, score in zip((PRECISION, RECALL, name), of_tags, of_all, strict=True):
-            figures[each, None] = score
-            figures |= {(each, id_): own for id_, own in enumerate(of_each)}
-        return figures
+            metrics[each, None] = score
+            metrics |= {(each, id_): own for id_, own in enumerate(of_each)}
+        return metrics
 
 
 class TagScores(CountedMetric):

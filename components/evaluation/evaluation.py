@@ -111,7 +111,7 @@ class Measured:
       metric: what it is judged by.
       bound: how good it must be; None if any is good enough.
       failures: the bounds that it missed.
-      overall: all figures, by the words for them, with the ends of those that TFMA estimated.
+      overall: all metrics, by the words for them, with the ends of those that TFMA estimated.
       classes: the same of each class.
       mistakes: of masks and boxes, what is wrong with a class.
     """
@@ -130,7 +130,7 @@ def read_measured(evaluation_dir: str, names: Sequence[str] | None = None) -> Me
     Args:
       evaluation_dir: the Evaluator's output.
       names: of masks, boxes and tags, the classes in the order of their ids, by which TFMA keeps
-        their figures; None of classes, of which it keeps slices.
+        their metrics; None of classes, of which it keeps slices.
     """
     config, *_, locations = eval_config_writer.load_eval_run(evaluation_dir)
     # With an earlier model beside it, the trained one has a name.

@@ -226,7 +226,7 @@ class Evaluation(_Fact):
       measure: what such models are judged by, a key of `metrics.IN_WORDS`.
       bound: what was asked for; None if nothing was.
       failures: the bounds that it missed.
-      metrics: all figures, by the words for them.
+      metrics: all metrics, by the words for them.
       method: of the intervals: Wilson's, "bootstrap", or TFMA's "jackknife"; None without any.
       classes: the weakest first: by the lower end that TFMA estimated, or by the figure, for
         Wilson's lower ends are low where records are few. Last are those without a record there,

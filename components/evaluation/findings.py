@@ -14,10 +14,10 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.evaluation.answers import ANSWERS, AnswerTable, join_tables
+from image_pipeline.components.evaluation.describe_model import MEASURED, describe_model
 from image_pipeline.components.evaluation.embedding import look_at_records
 from image_pipeline.components.evaluation.evaluation import Measured, read_measured
 from image_pipeline.components.evaluation.facts import ClassFacts, Evaluation, write_evaluation
-from image_pipeline.components.evaluation.figures import MEASURED, describe_model
 from image_pipeline.components.evaluation.metrics import Estimate
 from image_pipeline.components.labels.kinds import MASKS, find_kind
 from image_pipeline.components.tasks.options import EvaluationOptions
@@ -51,7 +51,7 @@ def check_slices(task: str, names: Sequence[str], further: Sequence[record.Colum
 def plan_collection(
     evaluation_dir: str, task: str, options: EvaluationOptions, data_dirs: Sequence[str]
 ) -> AnswerTable | None:
-    """What answers are kept, and where; None of masks and boxes, which have no row of figures.
+    """What answers are kept, and where; None of masks and boxes, which have no row of metrics.
 
     Raises:
       UserError: if a column of `evaluation.slices` is none, or has several values.
@@ -67,7 +67,7 @@ def plan_collection(
 def find_slices(
     names: Sequence[str], further: Sequence[record.Column]
 ) -> tuple[tuple[str, record.Dtype], ...]:
-    """The types of the columns by which figures are sliced.
+    """The types of the columns by which metrics are sliced.
 
     Args:
       names: `evaluation.slices`.
@@ -105,7 +105,7 @@ def write_findings(
       task: the name of what the model learned.
       collected: what answers were kept, and where; None of masks and boxes.
       model_dir: the exported model.
-      options: how figures are sliced, and among how many records wrong labels are looked for.
+      options: how metrics are sliced, and among how many records wrong labels are looked for.
       data_dirs: the data sets' folders.
       blessed: whether the model is good enough.
     """
@@ -155,7 +155,7 @@ def _read_names(model: Any) -> list[str]:
 def join_facts(
     task: str, measured: Measured, own: Mapping[str, Any], counts: Mapping[str, int], blessed: bool
 ) -> Evaluation:
-    """TFMA's figures, and what else records' answers say.
+    """TFMA's metrics, and what else records' answers say.
 
     Args:
       task: the name of what the model learned.
@@ -191,7 +191,7 @@ def join_facts(
                 mistake=row.get("mistake") or measured.mistakes.get(name),
             )
         )
-    of_classes = (figures[each] for figures in measured.classes.values() if each in figures)
+    of_classes = (metrics[each] for metrics in measured.classes.values() if each in metrics)
     method = None
     if any(figure.interval for figure in [*overall.values(), *of_classes]):
         method = "jackknife"

@@ -60,19 +60,19 @@ def score_class(right: int, predicted: int, true: int) -> dict[str, Estimate]:
 def estimate_by_drawing(
     compute: Callable[[np.ndarray], Mapping[str, float]], records: int, seed: int = 0
 ) -> dict[str, Estimate]:
-    """Figures of all records, with intervals by bootstrap (B. Efron, Ann. Statist. 7, 1979).
+    """Metrics of all records, with intervals by bootstrap (B. Efron, Ann. Statist. 7, 1979).
 
     As many records are drawn with replacement, many times over; the interval is between the 2.5th
     and the 97.5th percentile of what they give (where that is a number); there is none of what is
     always the same.
 
     Args:
-      compute: makes figures, by name, of int64 [records], how often each record counts.
-      records: how many there are; with none, there are no figures.
+      compute: makes metrics, by name, of int64 [records], how often each record counts.
+      records: how many there are; with none, there are no metrics.
       seed: decides what is drawn.
 
     Returns:
-      The figures of all records counted once, by name.
+      The metrics of all records counted once, by name.
     """
     if records == 0:
         return {}

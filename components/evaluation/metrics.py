@@ -1,4 +1,4 @@
-"""What models are measured by: names, words, options and units of all figures, in one table."""
+"""What models are measured by: names, words, options and units of all metrics, in one table."""
 
 import dataclasses
 from typing import Annotated

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import strategies as st
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.evaluation.describe_model import describe_model
 from image_pipeline.components.evaluation.evaluation import Measured
 from image_pipeline.components.evaluation.facts import (
     FACTS,
@@ -23,7 +24,6 @@ from image_pipeline.components.evaluation.facts import (
     write_csv,
     write_evaluation,
 )
-from image_pipeline.components.evaluation.figures import describe_model
 from image_pipeline.components.evaluation.findings import join_facts
 from image_pipeline.components.evaluation.intervals import wilson_interval
 from image_pipeline.components.evaluation.metrics import IN_WORDS, Estimate

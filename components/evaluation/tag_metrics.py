@@ -1,4 +1,4 @@
-"""Figures of a tagger's answers: precision, recall and F1, overall and of each tag."""
+"""Metrics of a tagger's answers: precision, recall and F1, overall and of each tag."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,7 +27,7 @@ MOST_WORST = 100
 
 
 def describe_answers(answers: pa.Table, names: Sequence[str]) -> dict[str, Any]:
-    """The figures of all images; see `figures.describe_model`.
+    """The metrics of all images; see `describe_model.describe_model`.
 
     Images are drawn for the intervals, not tags: those of one image are no separate trials. Of one
     tag they are, so its intervals are Wilson's.
@@ -81,7 +81,7 @@ def _list_tags(counts: np.ndarray, names: Sequence[str]) -> list[dict[str, Any]]
 def _estimate(
     answers: pa.Table, true: sparse.csr_array, answered: sparse.csr_array
 ) -> dict[str, Estimate]:
-    """The figures over all tags, by bootstrap, and how F1 changed from the earlier model's."""
+    """The metrics over all tags, by bootstrap, and how F1 changed from the earlier model's."""
     earlier = None
     if not answers[BASELINE_COUNTS].null_count:
         earlier = answers[BASELINE_COUNTS].combine_chunks().flatten().to_numpy().reshape(-1, 3).T

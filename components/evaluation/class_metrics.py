@@ -1,4 +1,4 @@
-"""Figures of a classifier's answers: accuracy, confusions, calibration, the worst records."""
+"""Metrics of a classifier's answers: accuracy, confusions, calibration, the worst records."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -38,7 +38,7 @@ _TIMES = 1000
 
 
 def describe_answers(answers: pa.Table, names: Sequence[str]) -> dict[str, Any]:
-    """The figures of all records; see `figures.describe_model`.
+    """The metrics of all records; see `describe_model.describe_model`.
 
     Args:
       answers: at least one row.

@@ -1,4 +1,4 @@
-"""The figures that are made of a model's answers, once; whoever shows them reads them.
+"""The metrics that are made of a model's answers, once; whoever shows them reads them.
 
 Plain functions over a table of answers (see `answers`), whatever has made it.
 """
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from image_pipeline.components.evaluation import class_figures, tag_figures
+from image_pipeline.components.evaluation import class_metrics, tag_metrics
 from image_pipeline.components.evaluation.answers import (
     BASELINE_PREDICTION,
     ID,
@@ -32,7 +32,7 @@ _LONG = 10**9  # A number with a fraction, or one as long as this, is shown with
 
 
 def describe_values(answers: pa.Table, names: Sequence[str]) -> dict[str, Any]:
-    """The figures of all predicted numbers; see `describe_model`."""
+    """The metrics of all predicted numbers; see `describe_model`."""
     values = answers[VALUE].combine_chunks().to_numpy().astype(np.float64)
     rows = np.argsort(-np.abs(_find_errors(answers)), kind="stable")[:MOST_WORST]
     worst = answers.select([ID, NAME, VALUE, PREDICTION]).take(rows).to_pylist()
@@ -71,24 +71,24 @@ def _find_errors(answers: pa.Table, answer: str = PREDICTION) -> np.ndarray:
 _Describe = Callable[[pa.Table, Sequence[str]], dict[str, Any]]
 _DescribeSlice = Callable[[pa.Table], dict[str, Any]]
 _OF_TASK: dict[str, tuple[_Describe, _DescribeSlice]] = {
-    "classification": (class_figures.describe_answers, class_figures.describe_slice),
-    "tagging": (tag_figures.describe_answers, tag_figures.describe_slice),
+    "classification": (class_metrics.describe_answers, class_metrics.describe_slice),
+    "tagging": (tag_metrics.describe_answers, tag_metrics.describe_slice),
     "regression": (describe_values, describe_values_of_slice),
 }
 MEASURED = tuple(_OF_TASK)
-"""The tasks whose answers have such figures."""
+"""The tasks whose answers have such metrics."""
 
 
 def describe_model(
     task: str, answers: pa.Table, names: Sequence[str], slices: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """All figures of a model's answers.
+    """All metrics of a model, from its answers.
 
     Args:
       task: the task's name, one of `MEASURED`.
       answers: a row for each record that counts.
       names: of the classes or tags, in the order of their ids.
-      slices: the features of records by which figures are sliced.
+      slices: the features of records by which metrics are sliced.
 
     Returns:
       Parts of `facts.Evaluation`: `metrics` and, of at least one record, `constant`, `compared`,
@@ -102,15 +102,15 @@ def describe_model(
 def list_slices(
     answers: pa.Table, name: str, describe: Callable[[pa.Table], dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Figures of the records with each value of a column, those of most records first.
+    """Metrics of the records with each value of a column, those of most records first.
 
     Args:
       answers: the model's answers.
       name: the column's feature.
-      describe: makes the figures of some answers.
+      describe: makes the metrics of some answers.
 
     Returns:
-      For each value (or bin, from the lowest on) `value`, `records` and these figures.
+      For each value (or bin, from the lowest on) `value`, `records` and these metrics.
     """
     found = []
     for value, is_in in _divide(answers[name_slice(name)].combine_chunks()):

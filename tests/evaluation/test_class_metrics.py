@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from image_pipeline.components.evaluation.class_figures import (
+from image_pipeline.components.evaluation.class_metrics import (
     bin_probabilities,
     calibration_error,
     describe_answers,

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from image_pipeline.components.evaluation.intervals import estimate_f1, estimate_share
-from image_pipeline.components.evaluation.tag_figures import (
+from image_pipeline.components.evaluation.tag_metrics import (
     describe_answers,
     describe_slice,
     find_constant,

@@ -3,13 +3,13 @@ import sys
 import numpy as np
 import pytest
 
-from image_pipeline.components.evaluation.evaluation import evaluation_config
-from image_pipeline.components.evaluation.figures import (
+from image_pipeline.components.evaluation.describe_model import (
     describe_model,
     describe_values,
     describe_values_of_slice,
     list_slices,
 )
+from image_pipeline.components.evaluation.evaluation import evaluation_config
 from image_pipeline.components.tasks.image_tasks import REGRESSION
 from image_pipeline.components.tasks.options import EvaluationOptions
 from tests.evaluation.answer_tables import make_table
