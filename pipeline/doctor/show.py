@@ -5,7 +5,6 @@ from typing import Any
 
 from rich.console import Console
 
-from image_pipeline.components.json_text import flatten
 from image_pipeline.doctor.figures import Figures, Rate, StageRate
 from image_pipeline.doctor.verdict import LEAST_WAIT, STEP, Change, Examination, Verdict
 from image_pipeline.show.terminal import Table, print_line, print_rows, print_table
@@ -53,11 +52,11 @@ def say_when(found: Examination, options: Mapping[str, Any] | None) -> str:
         when += f", with a step of {found.given_step_ms:g} ms that was given"
     if options is None:
         return f"{when}; whether the run has the same options is not known."
-    now, then = flatten(options), flatten(found.options)
     differing = [
-        f"{name} {format_fact(then.get(name))} (the run's: {format_fact(now.get(name))})"
-        for name in dict.fromkeys([*then, *now])
-        if then.get(name) != now.get(name)
+        f"{group}.{name} {format_fact(value)} (the run's: {format_fact(options[group][name])})"
+        for group, own in found.options.items()
+        for name, value in own.items()
+        if name in options[group] and options[group][name] != value  # A later version has more.
     ]
     return f"{when}, with {'; '.join(differing) or 'the options of the run'}."
 

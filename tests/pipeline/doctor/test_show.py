@@ -132,6 +132,8 @@ def test_it_says_when_and_with_which_options_it_was_measured():
     assert say_when(found, OPTIONS) == f"{when}, with the options of the run."
     own = {"view": {"height_px": 8}, "feeding": {"batch_size": 64, "augment": []}}
     assert say_when(found, own) == f"{when}, with feeding.batch_size 4 (the run's: 64)."
+    later = {"view": {"height_px": 8, "own": 1}, "feeding": OPTIONS["feeding"]}
+    assert say_when(found, later) == f"{when}, with the options of the run."
     assert say_when(found, None).startswith(f"{when}; whether the run has the same options")
     given = dataclasses.replace(found, given_step_ms=5.0)
     assert say_when(given, OPTIONS).startswith(f"{when}, with a step of 5 ms that was given, ")
