@@ -13,6 +13,7 @@ from image_pipeline.components.augment.options import (
     Steps,
 )
 from image_pipeline.components.options import Options
+from image_pipeline.components.order.batches import Remainder
 from image_pipeline.components.path_lists import PathList
 
 
@@ -73,7 +74,7 @@ class FeedingOptions(Options):
 
     batch_size: pydantic.PositiveInt = 64
     """Records per batch, over all workers together."""
-    remainder: Literal["keep", "drop", "pad"] = "keep"
+    remainder: Remainder = "keep"
     """An epoch's last, smaller batch: keep it, drop it, or pad it with the epoch's first records.
     Training only; the latter two give every batch the same shape, which TPUs and compiled training
     steps need. `pad` needs the index."""

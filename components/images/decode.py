@@ -104,8 +104,8 @@ def decode_image(
 ) -> DecodedImage:
     """Decodes a file, whatever its name, and applies orientation and alpha.
 
-    A file whose first frame is incomplete is always refused. A PNG's checksums find any damage of its pixels.
-    A JPEG has none: found are a broken marker structure, an invalid code, pixels without data,
+    A file whose first frame is incomplete is always refused. A PNG's checksums find damage of its
+    pixels. A JPEG has none: found are a broken marker structure, an invalid code, pixels without data,
     and zeros that no image has. Surplus bytes are noted. What only changes pixels goes unnoticed
     (docs/damage.md has the shares).
 

@@ -207,7 +207,7 @@ _MOST_SIDE_PX = 2**24
 
 
 def check_size(height: int, width: int, options: PrepareOptions) -> None:
-    """Raises `BadImage` if the size in pixels of an image, a mask or a drawn sound is not within them."""
+    """Raises `BadImage` if an image, a mask or a drawn sound is too small or too large."""
     if min(height, width) < options.min_side_px:
         message = f"{width}x{height} px, below min_side_px={options.min_side_px}"
         raise BadImage(TOO_SMALL, f"{message}; lower it to keep these")

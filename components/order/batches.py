@@ -14,7 +14,7 @@ _LARGEST = 2**63 - 1
 
 
 def steps_per_epoch(length: int, batch_size: int, remainder: Remainder) -> int:
-    """The number of batches of an epoch.
+    """The number of batches of an epoch: of each, since resuming, schedules and Keras rely on it.
 
     Args:
       length: draws an epoch, at least 1.

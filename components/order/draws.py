@@ -17,7 +17,8 @@ class Draws:
       rows: int64 [n], rows of the index.
       views: int64 [n], which view of the image; 0 unless several are asked for.
       copies: int64 [n], how often the row was drawn before with this view in this epoch; 0 unless
-        classes are oversampled. With row and view it seeds the random augmentation.
+        classes are oversampled, or a batch is padded (then more by the epoch's length). With row
+        and view it seeds the random augmentation.
     """
 
     rows: np.ndarray
