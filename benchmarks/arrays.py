@@ -2,8 +2,8 @@
 
     python -m benchmarks.arrays --images FOLDER [--epochs 4] [--repeats 3]
 
-FOLDER holds photos. They are ingested with a shorter side of 256 px; then processes of their own, in
-turns, read some epochs of random crops and flips of 224 px, as uint8 without a transform graph:
+FOLDER holds photos. They are ingested with a shorter side of 256 px; then processes of their own,
+in turns, read some epochs of random crops and flips of 224 px, as uint8 without a transform graph:
 `input_fn`, and `batches` with `tensorflow` blocked from import. A line has the medians of the
 repeats: the time to the first batch, seconds and CPU seconds of the others, the process's peak
 memory.
