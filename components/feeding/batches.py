@@ -9,6 +9,7 @@ import concurrent.futures
 import dataclasses
 import functools
 import itertools
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -293,7 +294,7 @@ class Batches:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """The batches from the position on, to the end of `epochs` epochs; some are made ahead."""
-        start = self._position
+        start, process = self._position, os.getpid()
         last = None if self._epochs is None else start.epoch + self._epochs
         coming = _follow(start, self.steps_per_epoch, last)
         # In a store, records are asked for long before a batch is made of them.
@@ -302,28 +303,32 @@ class Batches:
         )
         ahead: collections.deque[tuple[Position, concurrent.futures.Future]] = collections.deque()
         most = max(_AHEAD, self._feeding.ahead_batches if self._reader.in_store else 0)
-        with (
-            concurrent.futures.ThreadPoolExecutor(1, "announcements") as announcer,
-            concurrent.futures.ThreadPoolExecutor(_AHEAD, "batches") as pool,
-        ):
-            try:
-                while True:
-                    for position in itertools.islice(coming, most - len(announced)):
-                        announced.append((position, announcer.submit(self._announce, position)))
-                    while len(ahead) < _AHEAD and announced:
-                        position, announcement = announced.popleft()
-                        following = position.advance(1, self.steps_per_epoch)
-                        made = pool.submit(self._read_announced, position, announcement)
-                        ahead.append((following, made))
-                    if not ahead:
-                        return
-                    position, made = ahead.popleft()
-                    batch = made.result()
-                    self._position = position
-                    yield batch
-            finally:
-                for _, future in (*announced, *ahead):
-                    future.cancel()
+        announcer = concurrent.futures.ThreadPoolExecutor(1, "announcements")
+        pool = concurrent.futures.ThreadPoolExecutor(_AHEAD, "batches")
+        try:
+            while True:
+                for position in itertools.islice(coming, most - len(announced)):
+                    announced.append((position, announcer.submit(self._announce, position)))
+                while len(ahead) < _AHEAD and announced:
+                    position, announcement = announced.popleft()
+                    made = pool.submit(self._read_announced, position, announcement)
+                    ahead.append((position, made))
+                if not ahead:
+                    return
+                position, made = ahead.popleft()
+                batch = made.result()
+                self._position = position.advance(1, self.steps_per_epoch)
+                yield batch
+                if os.getpid() != process:  # Its threads would be waited for without end.
+                    raise UserError(
+                        "an iteration cannot go on in a fork of its process; iterate anew there: "
+                        "it begins where this one stood."
+                    )
+        finally:
+            for threads in (announcer, pool):
+                threads.shutdown(cancel_futures=True)
+            for position, _ in (*announced, *ahead):
+                self._reader.forget(position.epoch, position.step)
 
     def _announce(self, position: Position) -> None:
         if self._reader.in_store:

@@ -92,7 +92,7 @@ class HeldImages:
 
     def __init__(self, records: StoredRecords, channels: int):
         """Decodes each image when it is first read; the arguments are those of `load_image`."""
-        self._records, self._channels = records, channels
+        self.records, self._channels = records, channels
         index = records.index
         self._is_held = np.zeros(len(index), bool)
         first = index.locate(np.zeros(1, np.int64))[0]
@@ -118,7 +118,7 @@ class HeldImages:
         return self._pixels[row]
 
     def _decode(self, at: int | Entry, verify: bool) -> np.ndarray:
-        return load_image(self._records, at, self._channels, verify)
+        return load_image(self.records, at, self._channels, verify)
 
     def _dtype(self, index: RecordIndex) -> str:
         """The type of all images, see `load_image`."""
@@ -148,4 +148,4 @@ class HeldMasks(HeldImages):
         return "uint8"
 
     def _decode(self, at: int | Entry, verify: bool) -> np.ndarray:
-        return load_mask(self._records, at, verify)
+        return load_mask(self.records, at, verify)

@@ -6,6 +6,7 @@
 import dataclasses
 import logging
 import os
+import sys
 import tempfile
 import threading
 from collections.abc import Sequence
@@ -82,18 +83,30 @@ class BatchReader:
         self.remainder = feeding.remainder if passes.training else "keep"
         self.steps = steps_per_epoch(self.order.length, feeding.batch_size, self.remainder)
         self.skipped = 0
-        self._lock = threading.Lock()
         self._feeding, self._view, self._passes = feeding, view, passes
         self._crop = feeding.crop if passes.training else None
         self._has_masks = record.MASK_COLUMN in columns
         self._has_columns = any(column != record.MASK_COLUMN for column in columns)
-        self._maker = BatchMaker(view)
-        self._records = StoredRecords(index, kept=_keep_shards(index, feeding))
-        self.in_store = self._records.in_store
-        self._announced: dict[tuple[int, int], tuple[Arrays, list[Entry]]] = {}
-        check_places(self._records)
         self._held: HeldImages | None = None
         self._held_masks: HeldMasks | None = None
+        self._open()
+        self.in_store = self._records.in_store
+        check_places(self._records)
+
+    def _open(self) -> None:
+        """Makes what a fork cannot take over: threads, and locks that one of them may hold."""
+        self._pid, self._lock = os.getpid(), threading.Lock()
+        self._first_epoch = sys.maxsize  # that this process reads
+        self._maker = BatchMaker(self._view)
+        self._records = StoredRecords(self.index, kept=_keep_shards(self.index, self._feeding))
+        self._announced: dict[tuple[int, int], tuple[Arrays, list[Entry]]] = {}
+        for held in (self._held, self._held_masks):
+            if held is not None:
+                held.records = self._records
+
+    def _open_in_fork(self) -> None:
+        if os.getpid() != self._pid:
+            self._open()
 
     def read(self, epoch: int, step: int) -> Arrays:
         """This worker's part of one batch.
@@ -110,13 +123,14 @@ class BatchReader:
           UserError: if a record is damaged, unless `feeding.bad_records` is skip, which it names.
         """
         # Which records, and what is random about their views: a function of seed, epoch and step.
+        self._open_in_fork()
         with self._lock:
             announced = self._announced.pop((epoch, step), None)
+            self._first_epoch = min(epoch, self._first_epoch)
         drawn, entries = announced or self._announce(epoch, step)
         try:
             # Read, decode, crop and resize, by all cores.
-            is_first = epoch == self._passes.first_epoch
-            made, bad = self._make(entries, drawn.get(WINDOW), is_first)
+            made, bad = self._make(entries, drawn.get(WINDOW), epoch == self._first_epoch)
             numbers = self._replace(bad, len(entries)) if bad else np.arange(len(entries))
             if self._reads_whole_batches:
                 numbers = numbers[slice(*self._passes.cut_share(len(numbers), self._feeding))]
@@ -133,14 +147,27 @@ class BatchReader:
 
     def announce(self, epoch: int, step: int) -> None:
         """Begins to fetch a batch's records, where they are in a store, for a later `read`."""
+        self._open_in_fork()
         announced = self._announce(epoch, step)
         with self._lock:
+            former = [self._announced.pop((epoch, step), None)]
             self._announced[epoch, step] = announced
-            # Of an iteration that was left, nobody reads what it has announced.
-            left = max(len(self._announced) - 2 * self._feeding.ahead_batches, 0)
-            dropped = [self._announced.pop(next(iter(self._announced))) for _ in range(left)]
-        for _, entries in dropped:
-            self._records.release(entries)
+            # Of an iteration of tf.data that was left, nobody reads what it has announced.
+            while len(self._announced) > 2 * self._feeding.ahead_batches:
+                former.append(self._announced.pop(next(iter(self._announced))))
+        self._release(former)
+
+    def forget(self, epoch: int, step: int) -> None:
+        """Forgets what was announced of a batch that nobody will read."""
+        self._open_in_fork()
+        with self._lock:
+            former = self._announced.pop((epoch, step), None)
+        self._release([former])
+
+    def _release(self, announced: Sequence[tuple[Arrays, list[Entry]] | None]) -> None:
+        for each in announced:
+            if each is not None:
+                self._records.release(each[1])
 
     def _announce(self, epoch: int, step: int) -> tuple[Arrays, list[Entry]]:
         drawn, entries = self._draw(epoch, step)

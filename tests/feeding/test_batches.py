@@ -103,6 +103,47 @@ def test_a_loader_s_processes_read_by_step(data):
         batches[len(batches)]
 
 
+@pytest.mark.parametrize("hold_decoded", [True, False])
+def test_a_fork_reads_after_its_parent_has_read(data, hold_decoded):
+    """As a `DataLoader`'s processes where the batches were looked at before: no thread is there."""
+    batches = opened(data, seed=4, hold_decoded=hold_decoded)
+    expected = read(batches)
+    batches.go_to(0)
+    iterator = iter(batches)
+    next(iterator)
+    with multiprocessing.get_context("fork").Pool(2) as processes:
+        found = processes.map_async(batches.__getitem__, range(len(batches))).get(60)
+        assert read(found) == expected
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=lambda: theirs.send(_error_of(iterator)), daemon=True)
+    process.start()
+    assert ours.poll(60)
+    assert "an iteration cannot go on in a fork of its process; iterate anew" in ours.recv()
+    process.join(60)
+    assert process.exitcode == 0
+    assert read(iterator) == expected[1:]
+
+
+def _error_of(iterator):
+    try:
+        next(iterator)
+    except UserError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("first", [0, 3])
+def test_checksums_are_verified_in_the_first_epoch_that_is_read(damaged, first):
+    """Of a file whose pixels can still be read, wherever a training goes on."""
+    folder = damaged[0].rsplit("/", 2)[0]
+    batches = opened(folder, verify="first_epoch", bad_records="skip", hold_decoded=False)
+    batches.go_to(first)
+    read(batches)
+    assert batches._reader.skipped == 1
+    read(batches)
+    assert batches._reader.skipped == 1
+
+
 def test_workers_share_each_batch(data):
     whole = list(opened(data, remainder="pad"))
     shares = [list(opened(data, remainder="pad", worker=n, workers=2)) for n in (0, 1)]
