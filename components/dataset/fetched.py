@@ -9,7 +9,6 @@ none is ever thrown out. (With room for a tenth, evicting the least recently use
 
 import collections
 import concurrent.futures
-import contextlib
 import logging
 import os
 import threading
@@ -116,17 +115,16 @@ class KeptShards:
         self._count = int(
             np.searchsorted(np.cumsum(sizes.astype(np.float64)), most_bytes, side="right")
         )
-        self._descriptors: dict[int, int] = {}
-        self._lock = threading.Lock()
         self._is_full = False
 
     def read(self, places: Sequence[Place]) -> dict[Place, bytes] | None:
         """Records of one shard; None unless all of them are kept, and whole."""
-        if places[0][0] >= self._count or self._is_full:
+        if places[0][0] >= self._count:
             return None
         try:
-            file = self._open(places[0][0])
-            found = {place: os.pread(file, place[2], place[1]) for place in places}
+            # Opened each time: a data set may have more shards than a process may open files.
+            with open(self._path(places[0][0]), "rb", buffering=0) as file:
+                found = {place: os.pread(file.fileno(), place[2], place[1]) for place in places}
             for place, framed in found.items():
                 if len(framed) < place[2]:
                     return None
@@ -136,29 +134,25 @@ class KeptShards:
         return found
 
     def keep(self, found: dict[Place, bytes]) -> None:
-        """Keeps records, if their shards are among those that are kept."""
-        for (shard, first, _), framed in found.items():
-            if shard < self._count and not self._is_full:
-                try:
-                    os.pwrite(self._open(shard), framed, first)
-                except OSError as error:  # What is kept only saves requests.
-                    self._is_full = True
-                    _LOG.warning(
-                        "Records are no longer kept in %s (%s): make room there, or lower "
-                        "feeding.cache_bytes.",
-                        *(self._folder, error.strerror),
-                    )
-
-    def _open(self, shard: int) -> int:
-        with self._lock:
-            if shard not in self._descriptors:
-                os.makedirs(self._folder, exist_ok=True)
-                path = os.path.join(self._folder, f"{shard:06}")
-                self._descriptors[shard] = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-            return self._descriptors[shard]
-
-    def __del__(self) -> None:
-        """Closes the files."""
-        for file in self._descriptors.values():
-            with contextlib.suppress(OSError):
+        """Keeps records of one shard, if it is among those that are kept."""
+        shard = next(iter(found))[0]
+        if shard >= self._count or self._is_full:
+            return
+        try:
+            os.makedirs(self._folder, exist_ok=True)
+            file = os.open(self._path(shard), os.O_WRONLY | os.O_CREAT, 0o600)
+            try:
+                for (_, first, _), framed in found.items():
+                    os.pwrite(file, framed, first)
+            finally:
                 os.close(file)
+        except OSError as error:  # What is kept only saves requests.
+            self._is_full = True
+            _LOG.warning(
+                "Records are no longer kept in %s (%s): make room there, or lower "
+                "feeding.cache_bytes.",
+                *(self._folder, error.strerror),
+            )
+
+    def _path(self, shard: int) -> str:
+        return os.path.join(self._folder, f"{shard:06}")

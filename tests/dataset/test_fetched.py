@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import os
 import threading
 
 import numpy as np
@@ -151,6 +152,29 @@ def test_what_is_kept_and_damaged_is_asked_for_again(asked, tmp_path, damage):
     assert read(again, wanted) == expected(wanted)
     assert len(asked) == 1
     assert path.read_bytes() == _contents(0)
+
+
+def test_what_is_kept_is_read_though_the_disk_is_full(asked, tmp_path, monkeypatch):
+    fetched = FetchedRecords(SHARDS, KeptShards(str(tmp_path), np.array([10**6] * 3), 10**9))
+    read(fetched, places(0))
+
+    def fail(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", fail)
+    read(fetched, places(1))
+    asked.clear()
+    assert read(fetched, places(0)) == expected(places(0))
+    assert not asked
+
+
+def test_kept_shards_take_no_open_files(asked, tmp_path):
+    kept = KeptShards(str(tmp_path), np.array([10**6] * 3), 10**9)
+    before = len(os.listdir("/proc/self/fd"))
+    for shard in range(3):
+        kept.keep(dict(zip(places(shard), expected(places(shard)), strict=True)))
+        assert list(kept.read(places(shard)).values()) == expected(places(shard))
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_folder_that_cannot_be_written_keeps_nothing_and_says_so(asked, tmp_path, caplog):
