@@ -9,6 +9,7 @@ import concurrent.futures
 import dataclasses
 import functools
 import itertools
+import operator
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -95,6 +96,8 @@ class Batches:
         """
         self._arguments = {name: value for name, value in locals().items() if name != "self"}
         self._arguments.pop("__class__", None)
+        if not data_dirs:
+            raise UserError("data_dir must name a data set, or several, got none.")
         manifests = {root: read_whole_manifest(root) for root in data_dirs}
         self.checksums = tuple(manifest.checksum for manifest in manifests.values())
         self._feeding, self._epochs = feeding, epochs
@@ -104,7 +107,13 @@ class Batches:
         self._columns = find_columns(manifests, self._kind, feeding)
         self._most_boxes = find_most_boxes(manifests) if self._kind is BOXES else None
         self._passes = Passes(
-            mode=mode, seed=seed, first_epoch=first_epoch, worker=worker, workers=workers
+            mode=mode,
+            seed=seed,
+            epochs=epochs,
+            first_epoch=first_epoch,
+            first_step=first_step,
+            worker=worker,
+            workers=workers,
         )
         self._passes.share_of_batch(feeding)
         self._paths = [
@@ -120,7 +129,7 @@ class Batches:
         self._reader.hold_decoded(self._reader.plan_memory(mode))
         self.class_names = self._name_classes(manifests)
         self._ids = self._number_classes()
-        self._position = Position(seed, first_epoch, first_step)
+        self._position = _make_position(seed, first_epoch, first_step)
 
     def _check(
         self, manifests: Mapping[str, Manifest], split: str, view: ViewOptions, mode: Mode
@@ -366,7 +375,7 @@ class Batches:
             position = Position(**state)
         except (TypeError, ValueError) as error:
             raise UserError(
-                f"a state is what state_dict gives, got {show(dict(state))} ({error})."
+                f"a state is what state_dict gives, got {show(state)} ({error})."
             ) from error
         if position.seed != self._passes.seed:
             raise UserError(
@@ -377,8 +386,12 @@ class Batches:
         self._position = position
 
     def go_to(self, epoch: int) -> None:
-        """Lets the next iteration, and `batches[step]`, be of this epoch."""
-        self._position = dataclasses.replace(self._position, epoch=epoch, step=0)
+        """Lets the next iteration, and `batches[step]`, be of this epoch.
+
+        Raises:
+          UserError: if there is no such epoch.
+        """
+        self._position = _make_position(self._passes.seed, epoch, 0)
 
     def where(self, source: str, epochs: Sequence[int] = (0,)) -> list[Occurrence]:
         """Where an image is fed, in all workers' batches together: the order, asked the other way.
@@ -391,7 +404,7 @@ class Batches:
           Every time that it comes, in order; none in batches that are dropped, or as padding.
 
         Raises:
-          UserError: if the split has no such image.
+          UserError: if the split has no such image, or there is no such epoch.
         """
         table = read_table(self._paths, ["source", "record_id"])
         is_it = functools.reduce(np.logical_or, (each.to_numpy() == source for each in table))
@@ -400,6 +413,8 @@ class Batches:
                 f"there is no image {source!r} in this split; give its path as `source` of "
                 f"{INDEX} has it, or its record id."
             )
+        for epoch in epochs:
+            _make_position(self._passes.seed, epoch, 0)
         size, order, rows = self._feeding.batch_size, self._reader.order, np.flatnonzero(is_it)
         return [
             Occurrence(int(epoch), *map(int, divmod(position, size)))
@@ -423,6 +438,17 @@ def _follow(start: Position, steps_per_epoch: int, last: int | None) -> Iterator
     while last is None or position.epoch < last:
         yield position
         position = position.advance(1, steps_per_epoch)
+
+
+def _make_position(seed: int, epoch: int, step: int) -> Position:
+    """The position of whole numbers of any type, such as NumPy's."""
+    try:
+        return Position(*map(operator.index, (seed, epoch, step)))
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"seed, epoch and step must be whole numbers, got {seed!r}, {epoch!r} and {step!r} "
+            f"({error})."
+        ) from error
 
 
 def _open_again(

@@ -205,6 +205,9 @@ def test_several_data_sets_are_read_together(data, tmp_path):
         ({"labels": "one_hot"}, "batches give a class as its id"),
         ({"split": "tests"}, "split must be one of those in .*, got 'tests'; known: train, eval"),
         ({"first_step": 99}, "first_step must be less than"),
+        ({"first_step": -1}, "first_step must be a whole number of at least 0, got -1"),
+        ({"epochs": 0}, "epochs must be a whole number of at least 1, got 0"),
+        ({"seed": 2**70}, "seed, epoch and step must be whole numbers, got 1180591620717411303424"),
     ],
     ids=str,
 )
@@ -230,6 +233,21 @@ def test_other_states_are_refused(data, state, message):
     with pytest.raises(UserError, match=message):
         batches.load_state_dict(state)
     assert batches.state_dict() == {"seed": 0, "epoch": 0, "step": 0}
+
+
+def test_other_epochs_and_no_data_sets_are_refused(data):
+    batches = opened(data)
+    batches.go_to(np.int64(2))
+    assert batches.state_dict() == {"seed": 0, "epoch": 2, "step": 0}
+    for refused in (-1, "1"):
+        with pytest.raises(UserError, match=f"must be whole numbers, got 0, {refused!r} and 0"):
+            batches.go_to(refused)
+        with pytest.raises(UserError, match=f"must be whole numbers, got 0, {refused!r} and 0"):
+            batches.where(read_table(batches._paths, ["source"])["source"][0].as_py(), [refused])
+    with pytest.raises(UserError, match="a state is what state_dict gives, got None"):
+        batches.load_state_dict(None)
+    with pytest.raises(UserError, match="data_dir must name a data set, or several, got none"):
+        opened([])
 
 
 def test_a_data_set_that_was_replaced_is_not_taken_for_the_one_before(data, tmp_path):
