@@ -74,7 +74,8 @@ def read(root: str) -> int:
         view=ViewOptions(height_px=SIZE_PX, width_px=SIZE_PX),
         feeding=FeedingOptions(
             batch_size=BATCH_SIZE,
-            source="streaming",
+            source="indexed",
+            hold_decoded=False,
             augment=["random_resized_crop", "flip_horizontal"],
         ),
         transform_graph_dir=None,

@@ -106,8 +106,8 @@ def decode_image(
 
     A file whose first frame is incomplete is always refused. A PNG's checksums find damage of its
     pixels. A JPEG has none: found are a broken marker structure, an invalid code, pixels without
-    data, and zeros that no image has. Surplus bytes are noted. What only changes pixels goes unnoticed
-    (docs/damage.md has the shares).
+    data, and zeros that no image has. Surplus bytes are noted. What only changes pixels goes
+    unnoticed (docs/damage.md has the shares).
 
     Args:
       data: the whole file.
