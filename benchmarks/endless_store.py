@@ -2,13 +2,15 @@
 
     python -m benchmarks.endless_store [--records 1000000000] [--batches 200] [--delay-ms 50]
     python -m benchmarks.endless_store --records 20000 --caches
+    python -m benchmarks.endless_store --records 8000 --beside-local [--repeats 3]
 
 The store is a process on loopback, with S3's requests. It holds nothing but the manifest: a row of
 the index, and a record with its checksums, are functions of the record's number; all records have
 one JPEG of 29 kB. A trainer in a process of its own opens the data set by `batches`, and reads;
 printed are its memory, the time to its first batch, and the store's requests and bytes, also when
 it goes on at a later step. With --caches, two epochs by 1, 2 and 8 workers, and with room for none,
-a tenth and all of the bytes: the same batches each time, by their digests.
+a tenth and all of the bytes: the same batches each time, by their digests. With --beside-local, an
+epoch of the same files on the local disk, in turns: images/s, the trainer's and the store's CPU.
 """
 
 import argparse
@@ -108,6 +110,11 @@ class Data:
 
     def _sha256(self, shard: int) -> str:
         return f"{int(mix64(np.array([shard + 1], np.uint64))[0]):016x}" + "0" * 48
+
+    @property
+    def shard_names(self) -> list[str]:
+        """The shards' paths below the data set's folder."""
+        return list(self._names)
 
     def size(self, name: str) -> int | None:
         """A file's bytes; None if there is no such file."""
@@ -242,18 +249,19 @@ def take_counts(address: str) -> dict[str, int]:
         return json.load(answer)
 
 
-def _measure(pipe: Any, options: dict[str, Any], count: int) -> None:
+def _measure(pipe: Any, data: str, options: dict[str, Any], count: int) -> None:
     """In a process of its own: opens the data set, and reads so many batches."""
     from image_pipeline import api
     from image_pipeline.components.feeding import batches as _libraries  # noqa: F401
 
     process = psutil.Process()
     before, started, cpu = process.memory_info().rss, time.monotonic(), time.process_time()
-    opened = api.batches(DATA, view=VIEW, hold_decoded=False, **options)
+    opened = api.batches(data, view=VIEW, hold_decoded=False, **options)
     open_s = time.monotonic() - started
-    digests, first_s = [], None
+    digests, first_s, rest_cpu = [], None, 0.0
     for number, batch in enumerate(opened):
-        first_s = first_s or time.monotonic() - started
+        if first_s is None:
+            first_s, rest_cpu = time.monotonic() - started, time.process_time()
         digests.append(hashlib.sha256(batch["image"].tobytes() + batch["key"].tobytes()).digest())
         if number + 1 == count:
             break
@@ -263,6 +271,7 @@ def _measure(pipe: Any, options: dict[str, Any], count: int) -> None:
             "first_s": first_s,
             "wall_s": time.monotonic() - started,
             "cpu_s": time.process_time() - cpu,
+            "rest_cpu_s": time.process_time() - rest_cpu,
             "before_mb": before / 1e6,
             "resident_mb": process.memory_info().rss / 1e6,
             "digests": digests,
@@ -270,11 +279,11 @@ def _measure(pipe: Any, options: dict[str, Any], count: int) -> None:
     )
 
 
-def measure(options: dict[str, Any], count: int) -> dict[str, Any]:
+def measure(options: dict[str, Any], count: int, data: str = DATA) -> dict[str, Any]:
     """What a trainer measures that reads so many batches with these options."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_measure, args=(theirs, options, count))
+    process = context.Process(target=_measure, args=(theirs, data, options, count))
     process.start()
     found = ours.recv()
     process.join()
@@ -335,6 +344,42 @@ def compare_caches(address: str, records: int) -> None:
     print(f"different epochs of one worker by digest: {len(digests)}, of 2")
 
 
+def read_beside_local(records: int, repeats: int, store: psutil.Process) -> None:
+    """An epoch from the store, and from a copy of its files on the disk, in turns."""
+    batch_size, made = 64, Data(records)
+    options = {"batch_size": batch_size, "augment": ["random_resized_crop", "flip_horizontal"]}
+    steps = records // batch_size
+    with tempfile.TemporaryDirectory() as folder:
+        os.mkdir(os.path.join(folder, "Split-train"))
+        for name in (MANIFEST, INDEX, ROWS, *made.shard_names):
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(made.read(name, 0, made.size(name) or 0))
+        found: dict[str, list[tuple[float, float, float, str]]] = {"local": [], "store": []}
+        for _ in range(repeats):
+            for place, data in (("local", folder), ("store", DATA)):
+                before = sum(store.cpu_times()[:2])
+                each = measure(options, steps, data)
+                store_s = sum(store.cpu_times()[:2]) - before
+                rest_s = each["wall_s"] - each["first_s"]
+                digest = hashlib.sha256(b"".join(each["digests"])).hexdigest()
+                found[place].append((rest_s, each["rest_cpu_s"], store_s, digest))
+    images = (steps - 1) * batch_size
+    middle = {place: np.median([each[:3] for each in own], axis=0) for place, own in found.items()}
+    for place, (rest_s, cpu_s, store_s) in middle.items():
+        print(
+            f"{place}: {images / rest_s:,.0f} images/s, {1e3 * cpu_s / images:.3f} ms of CPU an "
+            f"image; {1e3 * store_s / images:.3f} ms of the store"
+        )
+    (local_s, local_cpu, _), (store_wall, store_cpu, served) = middle.values()
+    cores = len(os.sched_getaffinity(0))
+    transport_s = (store_cpu - local_cpu + served) / cores
+    print(
+        f"store / local: {local_s / store_wall:.2f}; less the transport's CPU "
+        f"{local_s / (store_wall - transport_s):.2f} (goal: 0.80 or more)"
+    )
+    print(f"different digests: {len({each[3] for own in found.values() for each in own})}")
+
+
 def main() -> None:
     """Runs the store, and reads from it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -342,10 +387,19 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=200)
     parser.add_argument("--delay-ms", type=float, default=50)
     parser.add_argument("--caches", action="store_true")
+    parser.add_argument("--beside-local", action="store_true")
+    parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
     with run_store(arguments.records, arguments.delay_ms / 1000) as (address, shards):
         print(f"{arguments.records:,} records in {shards:,} shards, {arguments.delay_ms:g} ms away")
-        if arguments.caches:
+        if arguments.beside_local:
+            (store,) = [
+                each
+                for each in psutil.Process().children()
+                if any("spawn_main" in part for part in each.cmdline())
+            ]
+            read_beside_local(arguments.records, arguments.repeats, store)
+        elif arguments.caches:
             compare_caches(address, arguments.records)
         else:
             last = min(10**6, arguments.records // BATCH_SIZE - 11)
