@@ -37,6 +37,7 @@ NOT_RUN = {
     "predict my_run": "the same",
     "import torch": "PyTorch is no dependency; make interop runs it",
     "import grain": "likewise",
+    "import jax\n": "likewise",
     "import tensorflow_datasets": "likewise",
     "from official.vision": "likewise",
     '"KERAS_BACKEND"] = "jax"': "likewise; and the backend is chosen once in a process",
