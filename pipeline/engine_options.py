@@ -171,6 +171,16 @@ class DataflowOptions(Options):
     None leaves a choice to Dataflow.
     """
 
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _check_removed(cls, given: Any) -> Any:
+        if isinstance(given, Mapping) and "expected_images" in given:
+            raise ValueError(
+                "expected_images chose a machine for the plan, which takes the same memory for any "
+                "number of images now; leave it out."
+            )
+        return given
+
     project: str | None = None
     """The Google Cloud project that runs and pays."""
     region: str | None = None

@@ -37,6 +37,10 @@ def test_the_engines_own_steps_have_the_defaults():
             "kubeflow.steps.Trainer.tolerations=[{keys: a}]",
             "0.keys: unknown key; did you mean key?",
         ),
+        (
+            "dataflow.expected_images=9",
+            "the same memory for any number of images now; leave it out",
+        ),
         ("kubeflow.steps=4", "kubeflow.steps: Input should be a valid dictionary, got 4"),
         ("kubeflow.steps.Trainer.cpu=four", "kubeflow.steps.Trainer.cpu"),
         ("kubeflow.steps.Trainer.memory=16 GB", "kubeflow.steps.Trainer.memory"),
