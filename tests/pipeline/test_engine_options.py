@@ -37,7 +37,7 @@ def test_the_engines_own_steps_have_the_defaults():
             "kubeflow.steps.Trainer.tolerations=[{keys: a}]",
             "0.keys: unknown key; did you mean key?",
         ),
-        ("dataflow.expected_images=9", "for any number of images now; leave it out"),
+        (
             "dataflow.expected_images=9",
             "the same memory for any number of images now; leave it out",
         ),
