@@ -6,7 +6,7 @@ from benchmarks.bench.environments import Environment
 _LIGHT = (
     *("numpy==2.2.6", "pyarrow==18.1.0", "pydantic==2.14.3", "pyyaml", "google-crc32c==1.9.0"),
     *("opencv-python-headless==4.14.0.94", "pillow==12.3.0", "simplejpeg"),
-    *("scipy==1.17.1", "psutil==7.2.2"),
+    *("scipy==1.17.1", "psutil==7.2.2", "indexed-gzip==1.10.3"),
 )
 
 
