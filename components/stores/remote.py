@@ -273,6 +273,11 @@ def _explained(uri: str) -> Iterator[None]:
         yield
     except (UserError, FileNotFoundError):
         raise
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"{uri}: to read its store takes the package of {error.name}, which is not installed: "
+            "install the project's own, or copy the files to a local disk."
+        ) from error
     except Exception as error:
         if getattr(error, "code", None) == 404:
             raise FileNotFoundError(errno.ENOENT, "no such file or bucket", uri) from error

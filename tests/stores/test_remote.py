@@ -2,6 +2,7 @@
 
 import io
 import os
+import sys
 import tempfile
 
 import pytest
@@ -138,3 +139,15 @@ def test_file_systems_have_options_before_there_is_a_pipeline(monkeypatch):
 
     monkeypatch.setattr(FileSystems, "_pipeline_options", None)
     assert remote._beam()._pipeline_options is not None
+
+
+@pytest.mark.parametrize("uri", ["s3://bucket/file", "az://account/container/file"])
+def test_a_client_that_is_not_installed_is_named(uri, monkeypatch):
+    for module in [name for name in sys.modules if name.partition(".")[0] == "obstore"]:
+        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    monkeypatch.setitem(sys.modules, "obstore.store", None)
+    remote.forget_stores()
+    with pytest.raises(UserError, match=rf"^{uri}: to read its store takes the package of obstore"):
+        files.read_file(uri)
+    remote.forget_stores()
