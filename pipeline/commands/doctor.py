@@ -2,7 +2,15 @@
 
 import click
 
-from image_pipeline.commands.shared import CONFIG, JSON, SET, FiniteRange, quiet_libraries, say_json
+from image_pipeline.commands.shared import (
+    CONFIG,
+    JSON,
+    SET,
+    FiniteRange,
+    quiet_libraries,
+    say,
+    say_json,
+)
 from image_pipeline.components.errors import UserError
 
 
@@ -83,6 +91,6 @@ def doctor(
             except (OSError, UserError) as error:
                 unkept = f"Not kept for the report: {error}"
     if unkept:
-        click.echo(unkept, err=True)
+        say(unkept, err=True)
     if as_json:
         say_json(vars(found))

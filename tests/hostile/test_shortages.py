@@ -121,7 +121,7 @@ LIMITED = [
     (INGEST, {"RLIMIT_AS": 200 * MB}, "needs 1,000 MB of address space.*`ulimit -v` allows 200 MB"),
     (INGEST, {"RLIMIT_AS": 1100 * MB}, "address space.*`ulimit -v` allows 1,100 MB"),
     (ANALYZE, {"RLIMIT_AS": 5000 * MB}, "address space.*`ulimit -v` allows 5,000 MB"),
-    (REPORT, {"RLIMIT_AS": 1100 * MB}, "address space.*`ulimit -v` allows 1,100 MB"),
+    (REPORT, {"RLIMIT_AS": 900 * MB}, "address space.*`ulimit -v` allows 900 MB"),
     (VERIFY, {"RLIMIT_AS": 200 * MB}, "address space.*`ulimit -v` allows 200 MB"),
     (ANALYZE, {"RLIMIT_NOFILE": 14}, "[Tt]oo many (open )?files"),
     (INGEST, {"RLIMIT_NOFILE": 8}, "[Tt]oo many (open )?files"),
