@@ -198,7 +198,7 @@ class Catalogue:
         """What may be searched for, with how often it occurs where that is known, else 0."""
         notes, labels = collections.Counter[str](), collections.Counter[str]()
         for _, table in self._scan(["notes", self._label], "stored"):
-            _count(notes, table["notes"])
+            _count(notes, _leave_details_out(table["notes"]))
             if not self._names:
                 _count(labels, table[self._label])
         states = collections.Counter({"stored": self.records})
@@ -282,7 +282,8 @@ def match(
     if query.state and "state" in table.column_names:
         conditions.append(pc.equal(table["state"], query.state))
     if query.reason:
-        conditions.append(_has(table["notes"], query.reason))
+        named = query.reason.partition(":")[0]
+        conditions.append(_has(_leave_details_out(table["notes"]), named))
     if query.least_px is not None:
         shorter = pc.min_element_wise(*sides, skip_nulls=False)
         conditions.append(pc.greater_equal(shorter, query.least_px))
@@ -352,6 +353,15 @@ def _has(column: pa.ChunkedArray, value: str | int) -> Any:
     found = np.zeros(len(column), bool)
     found[np.asarray(pc.list_parent_indices(listed))[is_equal]] = True
     return pa.array(found)
+
+
+def _leave_details_out(notes: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Lists of notes without what follows their colons: `frames`, of how many frames there are."""
+    listed = notes.combine_chunks()
+    named = pc.replace_substring_regex(listed.flatten(), pattern=":.*", replacement="")
+    lengths = pc.fill_null(pc.list_value_length(listed), 0).to_numpy()
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    return pa.chunked_array([pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), named)])
 
 
 def _count(counts: collections.Counter[str], column: pa.ChunkedArray) -> None:

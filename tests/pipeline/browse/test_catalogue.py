@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 from image_pipeline.browse.catalogue import Catalogue, Query, list_rejected
 from image_pipeline.components.dataset.index import read_index
@@ -108,6 +109,19 @@ def test_the_choices_are_counted(browsed, catalogue):
         ("skipped", 1),
     ]
     assert choices["reasons"] == [("duplicate", 1), ("not_an_image", 1), ("text", 1)]
+
+
+def test_notes_are_found_whatever_follows_their_colon(tmp_path):
+    images = write_folder(tmp_path / "images", per_class=4)
+    for frames in (3, 4):
+        first, *others = (Image.new("RGB", (20, 16), (40 * n, 9, 9)) for n in range(frames))
+        first.save(images / "cat" / f"{frames}.gif", save_all=True, append_images=others)
+    ingest(images, tmp_path / "data")
+    catalogue = open_catalogue(tmp_path / "data")
+    assert dict(catalogue.choices["reasons"])["frames"] == 2
+    for reason in ("frames", "frames:4"):
+        assert sorted(find(catalogue, reason=reason)) == ["cat/3.gif", "cat/4.gif"]
+    assert find(catalogue, reason="frame") == []
 
 
 def test_a_search_is_made_once(catalogue, monkeypatch):
