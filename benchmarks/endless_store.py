@@ -1,7 +1,7 @@
 """Reading a data set of any size from a store 50 ms away that computes its bytes when it is asked.
 
     python -m benchmarks.endless_store [--records 1000000000] [--batches 200] [--delay-ms 50]
-    python -m benchmarks.endless_store --records 20000 --caches
+    python -m benchmarks.endless_store --records 5000 --shard-mb 4 --caches
     python -m benchmarks.endless_store --records 8000 --beside-local [--repeats 3]
 
 The store is a process on loopback, with S3's requests. It holds nothing but the manifest: a row of
@@ -49,7 +49,6 @@ from image_pipeline.components.hashing import mix64
 from image_pipeline.components.ingest.plan import shard_edges
 
 DATA = "s3://bucket/data"
-SHARD_BYTES = 128 * 10**6
 VIEW = {"height_px": 224, "width_px": 224}
 SIDES = (256, 341)
 BATCH_SIZE = 256
@@ -58,7 +57,7 @@ BATCH_SIZE = 256
 class Data:
     """A data set whose files are functions of their names."""
 
-    def __init__(self, records: int):
+    def __init__(self, records: int, shard_bytes: int):
         """Draws the one image, and counts the shards that its records fill."""
         noise = np.random.default_rng(0).integers(0, 256, (24, 32, 3), np.uint8)
         image = cv2.resize(noise, SIDES[::-1], interpolation=cv2.INTER_CUBIC)
@@ -68,7 +67,7 @@ class Data:
         self._id_at = self._example.index(self._id(np.array([0]))[0].tobytes().hex().encode())
         self.framed_bytes = len(frame(self._example))
         self.records = records
-        self.shards = -(-records * self.framed_bytes // SHARD_BYTES)
+        self.shards = -(-records * self.framed_bytes // shard_bytes)
         self._edges = shard_edges(records, self.shards)
         self._names = {name_shard("train", n, self.shards): n for n in range(self.shards)}
         self._manifest = self._describe().to_bytes()
@@ -216,8 +215,8 @@ class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
 
-def _serve(records: int, delay_s: float, pipe: Any) -> None:
-    Handler.data, Handler.delay_s = Data(records), delay_s
+def _serve(records: int, shard_bytes: int, delay_s: float, pipe: Any) -> None:
+    Handler.data, Handler.delay_s = Data(records, shard_bytes), delay_s
     Handler.counts = collections.Counter()
     server = _Server(("127.0.0.1", 0), Handler)
     pipe.send((server.server_address[1], Handler.data.shards))
@@ -225,11 +224,13 @@ def _serve(records: int, delay_s: float, pipe: Any) -> None:
 
 
 @contextlib.contextmanager
-def run_store(records: int, delay_s: float) -> Iterator[tuple[str, int]]:
-    """Runs the store while the block does: its address, and its number of shards."""
+def run_store(records: int, shard_bytes: int, delay_s: float) -> Iterator[tuple[str, int]]:
+    """Runs the store while the block does: its address, its shards."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(records, delay_s, theirs), daemon=True)
+    process = context.Process(
+        target=_serve, args=(records, shard_bytes, delay_s, theirs), daemon=True
+    )
     process.start()
     port, shards = ours.recv()
     address = f"http://127.0.0.1:{port}"
@@ -344,9 +345,9 @@ def compare_caches(address: str, records: int) -> None:
     print(f"different epochs of one worker by digest: {len(digests)}, of 2")
 
 
-def read_beside_local(records: int, repeats: int, store: psutil.Process) -> None:
+def read_beside_local(records: int, shard_bytes: int, repeats: int, store: psutil.Process) -> None:
     """An epoch from the store, and from a copy of its files on the disk, in turns."""
-    batch_size, made = 64, Data(records)
+    batch_size, made = 64, Data(records, shard_bytes)
     options = {"batch_size": batch_size, "augment": ["random_resized_crop", "flip_horizontal"]}
     steps = records // batch_size
     with tempfile.TemporaryDirectory() as folder:
@@ -386,11 +387,13 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=10**9)
     parser.add_argument("--batches", type=int, default=200)
     parser.add_argument("--delay-ms", type=float, default=50)
+    parser.add_argument("--shard-mb", type=float, default=128)
     parser.add_argument("--caches", action="store_true")
     parser.add_argument("--beside-local", action="store_true")
     parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
-    with run_store(arguments.records, arguments.delay_ms / 1000) as (address, shards):
+    shard_bytes = int(arguments.shard_mb * 1e6)
+    with run_store(arguments.records, shard_bytes, arguments.delay_ms / 1000) as (address, shards):
         print(f"{arguments.records:,} records in {shards:,} shards, {arguments.delay_ms:g} ms away")
         if arguments.beside_local:
             (store,) = [
@@ -398,7 +401,7 @@ def main() -> None:
                 for each in psutil.Process().children()
                 if any("spawn_main" in part for part in each.cmdline())
             ]
-            read_beside_local(arguments.records, arguments.repeats, store)
+            read_beside_local(arguments.records, shard_bytes, arguments.repeats, store)
         elif arguments.caches:
             compare_caches(address, arguments.records)
         else:
