@@ -110,7 +110,7 @@ def test_the_command_writes_the_file_and_what_it_takes(tmp_path, capfd):
     assert call(arguments, cli) == 0
     told = json.loads(capfd.readouterr().out)
     beside = json.loads((tmp_path / "model.tflite.json").read_text())
-    assert told == {"path": str(path), **beside}
+    assert told == {"version": 1, "path": str(path), **beside}
     assert beside["classes"] == ["cat", "dog"] and beside["outputs"] == ["probabilities"]
     assert beside["input"] == {
         "name": "pixels",

@@ -135,8 +135,8 @@ def test_besides_its_images_an_ingest_takes_few_requests(many, store):
     counts = 3  # What was listed, for the job and to count it; and that the manifest was written.
     reads = 150 + fences + chunk + 2 * shard + books + counts
     # The run's name, references, count; images, rows, mark; rows of shards, books; two shards with
-    # index and description; lists and index; manifest, and a copy.
-    uploads = 3 + 3 + 4 + 2 * 3 + 3 + 2
+    # index and description; lists and both forms of the index; manifest, and a copy.
+    uploads = 3 + 3 + 4 + 2 * 3 + 4 + 2
     assert counted == {"list": 4, "stat": 2, "read": reads, "upload": uploads, "delete": 3}
 
 
