@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from image_pipeline.components.augment import draws
 from image_pipeline.components.augment.batch import Batch, clip_boxes, replace_boxes
+from image_pipeline.components.augment.keys import CROP_TRIES
 from image_pipeline.components.augment.options import (
     FlipHorizontal,
     FlipVertical,
@@ -21,25 +22,9 @@ from image_pipeline.components.augment.options import (
 )
 from image_pipeline.components.dataset.record import IGNORED
 
-# torchvision.transforms.RandomResizedCrop draws up to ten crops before it takes the fallback.
-CROP_TRIES = 10
-
 
 def draw_crop_windows(sizes: tf.Tensor, keys: tf.Tensor, options: RandomResizedCrop) -> tf.Tensor:
-    """Draws a crop of each image by torchvision's rule (`RandomResizedCrop.get_params`).
-
-    Ten times an area (uniform) and an aspect ratio (uniform in its logarithm) are drawn; the first
-    pair that fits the image is placed at random. If none fits, the window is the largest
-    central one whose aspect ratio is within the bounds.
-
-    Args:
-      sizes: int [batch, 2], the images' heights and widths in pixels.
-      keys: uint64 [batch].
-      options: bounds of the crops' area and aspect ratio.
-
-    Returns:
-      int32 [batch, 4]: top, left, height and width of each crop, in pixels.
-    """
+    """Draws crops as `keys.draw_crop_windows` does, in TensorFlow: of streamed records."""
     image_sizes = tf.cast(sizes, tf.float64)
     drawn = tf.cast(draws.uniform(keys, 2 * CROP_TRIES + 2), tf.float64)
     tried = _crop_sizes(image_sizes, drawn[:, :CROP_TRIES], drawn[:, CROP_TRIES:-2], options)

@@ -5,11 +5,10 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from image_pipeline.components.augment.batch import clip_boxes, shares_inside
+from image_pipeline.components.labels.box_arrays import NO_BOX
 from image_pipeline.components.labels.kind import BOX_LABELS, COLUMNS, PLACES, VISIBLE
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.options import ViewOptions
-
-NO_BOX = -1  # the label of what only pads the list, as Keras has it
 
 LABELS = "labels"
 COUNT = "count"
