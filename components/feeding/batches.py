@@ -23,13 +23,14 @@ from image_pipeline.components.dataset.index import read_index, read_table
 from image_pipeline.components.dataset.manifest import Manifest, read_whole_manifest
 from image_pipeline.components.dataset.paths import INDEX
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.analysis import read_graph
+from image_pipeline.components.feeding.analysis import Analysis, read_graph
 from image_pipeline.components.feeding.found_columns import (
     find_columns,
     find_labels,
     find_most_boxes,
     name_length,
 )
+from image_pipeline.components.feeding.graph_fits import check_fits
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Mode, Passes
 from image_pipeline.components.feeding.pixel_types import check_pixels
@@ -125,6 +126,9 @@ class Batches:
         self._reader = BatchReader(
             read_index(self._paths, manifests), view, feeding, self._passes, self._columns
         )
+        if self._graph is not None:
+            named = _NamedGraph(graph_dir or "", self._graph)
+            check_fits(named, manifests, self._paths, feeding, mode)
         self._reader.check_step(first_step)
         self._reader.hold_decoded(self._reader.plan_memory(mode))
         self.class_names = self._name_classes(manifests)
@@ -215,7 +219,16 @@ class Batches:
     def _number_classes(self) -> np.ndarray:
         """The id of each of the index's classes, -1 of one that has none: int64 [classes]."""
         ids = {name: number for number, name in enumerate(self.class_names)}
-        return np.array([ids.get(name, -1) for name in self._reader.index.classes], np.int64)
+        found, graph = self._reader.index.classes, self._graph
+        if self._kind is CLASSES and graph is not None:
+            renamed = {*(graph.other_labels or ())}.difference(ids).intersection(found)
+            if renamed or graph.columns:
+                why = f"it names {min(renamed)!r} otherwise" if renamed else "it reads columns"
+                raise UserError(
+                    f"only TensorFlow knows the ids that {graph.preprocessing_fn} gives, since "
+                    f"{why}; read by input_fn, or leave graph_dir out."
+                )
+        return np.array([ids.get(name, -1) for name in found], np.int64)
 
     def read(self, epoch: int, step: int) -> dict[str, Any]:
         """This worker's part of one batch: a pure function of epoch and step.
@@ -430,6 +443,31 @@ class Batches:
     def __repr__(self) -> str:
         """Is the same in every process."""
         return f"Batches({', '.join(map(repr, self._arguments['data_dirs']))}, {self._position})"
+
+
+@dataclasses.dataclass(frozen=True)
+class _NamedGraph:
+    """A transform graph by what its analysis says, for `check_fits`."""
+
+    folder: str
+    analysis: Analysis
+
+    @property
+    def columns(self) -> tuple[record.Column, ...]:
+        return tuple(record.Column(key, "bytes") for key in self.analysis.columns)
+
+    @property
+    def label(self) -> record.Column | None:
+        key = self.analysis.label
+        return None if key is None else record.Column(key, "bytes")
+
+    @property
+    def class_names(self) -> list[str]:
+        return [known.name for known in self.analysis.classes]
+
+    def find_ids(self, labels: Sequence[str]) -> list[int]:
+        ids = {name: number for number, name in enumerate(self.class_names)}
+        return [ids.get(label, -1) for label in labels]
 
 
 def _follow(start: Position, steps_per_epoch: int, last: int | None) -> Iterator[Position]:

@@ -8,6 +8,7 @@ import functools
 import logging
 import re
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow.compute as pc
@@ -16,17 +17,19 @@ from image_pipeline.components.dataset.index import find_index, is_indexed, read
 from image_pipeline.components.dataset.index_file import index_name
 from image_pipeline.components.dataset.manifest import Manifest, Square, hash_manifest
 from image_pipeline.components.dataset.paths import group_by_root, numbers_by_split
-from image_pipeline.components.dataset.record import LABEL_ID
+from image_pipeline.components.dataset.record import LABEL_ID, Column
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.analysis import Analysis, read_vocabulary
-from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.feeding.found_columns import Manifests
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Mode
 from image_pipeline.components.feeding.selection import select_labels
-from image_pipeline.components.feeding.shard_files import match_files, read_manifests
 from image_pipeline.components.labels.kinds import BOXES, MASKS, find_kind
 from image_pipeline.components.messages import show
 from image_pipeline.components.views.options import ViewOptions
+
+if TYPE_CHECKING:
+    from image_pipeline.components.feeding.graph import TransformGraph
 
 _WAY_OUT = "give the graph of that data set's own analysis (`image-pipeline analyze`)"
 # No vocabulary has these: they are records without a class.
@@ -35,27 +38,53 @@ _MOST_NAMED = 3
 _LOG = logging.getLogger(__name__)
 
 
+class Graph(Protocol):
+    """What is asked of a transform graph: a `TransformGraph`, or what its analysis alone says."""
+
+    @property
+    def folder(self) -> str:
+        """Where it is."""
+
+    @property
+    def analysis(self) -> Analysis | None:
+        """What it says of itself."""
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """The columns that it reads beside image and label."""
+
+    @property
+    def label(self) -> Column | None:
+        """The column that the label is made of; None for a class."""
+
+    @property
+    def class_names(self) -> Sequence[str]:
+        """The classes, in the order of their ids."""
+
+    def find_ids(self, labels: Sequence[str]) -> list[int]:
+        """The ids of labels, -1 of one that has none."""
+
+
 def check_fits(
-    graph: TransformGraph,
-    files: Sequence[str],
-    view: ViewOptions,
+    graph: Graph,
+    manifests: Manifests,
+    paths: Sequence[str],
     feeding: FeedingOptions,
     mode: Mode,
 ) -> None:
-    """Checks a graph against the view, and against what manifests say of the data sets.
+    """Checks a graph against what manifests say of the data sets.
 
     Args:
       graph: the transform graph.
-      files: shards, or patterns of them.
-      view: the model's input.
+      manifests: of the data sets.
+      paths: their shards.
       feeding: which records are read.
       mode: "train" or "eval".
 
     Raises:
-      UserError: if it was made for another view, other labels, or pixels that mean something else.
+      UserError: if it was made for other labels, or pixels that mean something else.
     """
-    _check_view(graph, view)
-    manifests, analysis = read_manifests(files), graph.analysis
+    analysis = graph.analysis
     hashes = {} if analysis is None else {root: hash_manifest(root) for root in manifests}
     if analysis is not None and mode == "train":
         _compare_sets(graph.folder, set(analysis.manifests), set(hashes.values()))
@@ -72,11 +101,12 @@ def check_fits(
             known, found = analysis.mask_classes or analysis.box_classes, kind.class_names(manifest)
             _check_ids(kind.name, known or [], found, graph, root)
         else:
-            paths = dict(group_by_root(match_files(files)))[root]
-            _check_classes(graph, analysis, manifest, root, paths, feeding, mode)
+            own = dict(group_by_root(paths))[root]
+            _check_classes(graph, analysis, manifest, root, own, feeding, mode)
 
 
-def _check_view(graph: TransformGraph, view: ViewOptions) -> None:
+def check_view(graph: "TransformGraph", view: ViewOptions) -> None:
+    """Raises UserError if a graph was made for another view."""
     analysed, spec = graph.analysis and graph.analysis.view, graph.view_spec
     shape = (None, view.height_px, view.width_px, view.channels)
     if (analysed is None or analysed == view) and (
@@ -90,7 +120,7 @@ def _check_view(graph: TransformGraph, view: ViewOptions) -> None:
     )
 
 
-def _check_labels(graph: TransformGraph, manifest: Manifest, root: str) -> None:
+def _check_labels(graph: Graph, manifest: Manifest, root: str) -> None:
     """Checks that a data set has the labels that the graph makes ids of: of one kind."""
     if graph.analysis is None:  # It does not tell whether there were masks or boxes.
         found = find_kind([] if manifest.label is None else [manifest.label])
@@ -105,7 +135,7 @@ def _check_labels(graph: TransformGraph, manifest: Manifest, root: str) -> None:
         )
 
 
-def _check_pixels(analysis: Analysis, manifest: Manifest, graph: TransformGraph, root: str) -> None:
+def _check_pixels(analysis: Analysis, manifest: Manifest, graph: Graph, root: str) -> None:
     """Checks that the same numbers mean the same: their type, and how sounds were drawn."""
     prepare = manifest.options.get("prepare", {})
     for name, was, now in (
@@ -142,7 +172,7 @@ def _compare_shapes(
 
 
 def _check_ids(
-    what: str, known: Sequence[str], found: Sequence[str], graph: TransformGraph, root: str
+    what: str, known: Sequence[str], found: Sequence[str], graph: Graph, root: str
 ) -> None:
     """Checks that ids, which are stored as such, mean the same classes."""
     if list(found) != list(known[: len(found)]):
@@ -188,7 +218,7 @@ def _compare_ids(
 
 
 def _check_classes(
-    graph: TransformGraph,
+    graph: Graph,
     analysis: Analysis,
     manifest: Manifest,
     root: str,
@@ -227,7 +257,7 @@ def _count_labels(manifest: Manifest, paths: Sequence[str]) -> collections.Count
     return counts
 
 
-def _find_unknown(graph: TransformGraph, analysis: Analysis, labels: Iterable[str]) -> list[str]:
+def _find_unknown(graph: Graph, analysis: Analysis, labels: Iterable[str]) -> list[str]:
     """Those that get no id, though nothing that was analysed had none."""
     known = set(analysis.other_labels or ()).union(*analysis.unknown_classes.values())
     left = sorted(name for name in labels if name not in known and not _NO_CLASS.fullmatch(name))

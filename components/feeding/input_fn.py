@@ -19,7 +19,7 @@ from image_pipeline.components.feeding.found_columns import (
     name_length,
 )
 from image_pipeline.components.feeding.graph import TransformGraph
-from image_pipeline.components.feeding.graph_fits import check_fits
+from image_pipeline.components.feeding.graph_fits import check_fits, check_view
 from image_pipeline.components.feeding.keys import KeyMaker
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.parse import Tensors, parse_batch
@@ -37,7 +37,11 @@ from image_pipeline.components.feeding.reader import (
 )
 from image_pipeline.components.feeding.records import open_records
 from image_pipeline.components.feeding.served_images import ServedImages
-from image_pipeline.components.feeding.shard_files import find_label_kind, read_manifests
+from image_pipeline.components.feeding.shard_files import (
+    find_label_kind,
+    match_files,
+    read_manifests,
+)
 from image_pipeline.components.feeding.streaming import StreamedRecords
 from image_pipeline.components.labels.kind import LabelKind
 from image_pipeline.components.labels.kinds import BOXES, CLASSES, find_kind
@@ -129,7 +133,10 @@ def input_fn(
         feeding = feeding.model_copy(update={"dtype": "uint8"})  # nothing turns them into floats
     else:
         graph = TransformGraph(transform_graph_dir)
-        check_fits(graph, files, view, feeding, mode)
+        check_view(graph, view)
+    manifests = read_manifests(files)
+    if graph is not None:
+        check_fits(graph, manifests, match_files(files), feeding, mode)
     if mode == "train" and feeding.augment is None:
         _LOG.info(_PLAIN_VIEWS)
     passes = Passes(
@@ -142,7 +149,7 @@ def input_fn(
         workers=workers,
         again=again,
     )
-    manifests, kind = read_manifests(files), find_label_kind(files)
+    kind = find_label_kind(files)
     columns = find_columns(manifests, kind, feeding, () if graph is None else graph.columns)
     # Draw which records, in which order; read and decode them; crop and resize: uint8 batches.
     images = ImageBatches(files, view, feeding, passes, columns)

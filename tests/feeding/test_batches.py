@@ -191,6 +191,23 @@ def test_pixels_are_normalised_as_by_the_graph(data, tmp_path):
         opened(data).normalize(batch["image"])
 
 
+def test_a_graph_of_other_classes_is_refused(data, tmp_path):
+    """As by `input_fn`: they would be fed as -1."""
+    ingest(write_folder(tmp_path / "images", ("ant", "bee"), 15), tmp_path / "data")
+    api.analyze(str(tmp_path / "data"), str(tmp_path / "graph"), view=VIEW)
+    for reader in (api.batches, api.input_fn):
+        with pytest.raises(UserError, match=r"does not know classes of .*: 'cat', 'dog' .* as -1"):
+            reader(data, "train", str(tmp_path / "graph"), batch_size=4)
+
+
+def test_classes_that_a_function_renames_are_refused(data, tmp_path):
+    graph = str(tmp_path / "graph")
+    function = "tests.feeding.renamed.in_capitals"
+    api.analyze(data, graph, view=VIEW, preprocessing_fn=function)
+    with pytest.raises(UserError, match=r"only TensorFlow knows the ids that .* gives, since it"):
+        api.batches(data, "train", graph)
+
+
 def test_several_data_sets_are_read_together(data, tmp_path):
     shutil.copytree(data, tmp_path / "other")
     both = opened([data, str(tmp_path / "other")])
