@@ -117,8 +117,8 @@ def _fork(client: socket.socket) -> list[str]:
         client.close()
         _become(descriptors, asked["folder"], asked["environment"])
         return asked["arguments"]
-    for descriptor in descriptors:  # Whoever reads what the fork writes waits for the fork only.
-        os.close(descriptor)
+    # This one keeps the descriptors until the fork is reaped: whoever reads to their end knows then
+    # that there is no such process any more.
     with contextlib.suppress(BrokenPipeError):
         client.sendall(f"{process}\n".encode())
     code = _wait(process, client)
