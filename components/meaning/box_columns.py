@@ -123,7 +123,8 @@ def understand_cells(
       rows: the table's, an image each.
     """
     is_stated = given.boxes is not None and "format" in given.boxes.model_fields_set
-    if options.boxes is None or is_stated or options.boxes.format != "xywh":
+    has_none = options.columns.get("boxes") is None  # Which is refused by whoever completes them.
+    if options.boxes is None or has_none or is_stated or options.boxes.format != "xywh":
         return options
     judged = read_cells_order(path, options, rows)
     if judged is None:

@@ -27,8 +27,8 @@ VIEW = {"height_px": 16, "width_px": 24}
 FEEDING = {"batch_size": 4}
 STEPS = {"augment": ["random_resized_crop", "flip_horizontal"]}
 EPOCHS = 3
-# What commands say, and the form of what they say of a run.
-SAID = ("messages", "run")
+# What commands say, what is refused, and the form of what commands say of a run.
+SAID = ("messages", "refusals", "run")
 # Bytes that name the version of a library, or hash such bytes.
 _VERSIONS = ("code_version", "function_version", "manifests")
 _UNSTABLE = ("index.parquet", "manifest_sha256")

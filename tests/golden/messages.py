@@ -13,6 +13,7 @@ from unittest import mock
 
 from image_pipeline.cli import call
 from tests.golden.cases import CASES
+from tests.golden.refusals import list_refusals
 
 _SETS = ("--set", "ingest.splits={train: 0.6, eval: 0.4}", "--set", "ingest.shards=2")
 _VIEW = ("--set", "view.height_px=16", "--set", "view.width_px=24")
@@ -98,7 +99,7 @@ def list_forms(folder: pathlib.Path) -> Iterator[dict[str, Any]]:
         yield {"command": " ".join(arguments), "exit": code, "out": forms}
 
 
-LISTED = {"messages": list_messages, "run": list_forms}
+LISTED = {"messages": list_messages, "refusals": list_refusals, "run": list_forms}
 
 
 def _call_all(

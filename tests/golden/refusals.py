@@ -1,0 +1,253 @@
+"""What is refused before there is any work: options alone, of images, of a data set; each text."""
+
+import functools
+import json
+import pathlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from image_pipeline import api
+from image_pipeline.components.errors import UserError
+from image_pipeline.config import load_config
+from image_pipeline.run.run_plan import plan_run
+from tests.golden.cases import CASES
+
+_RAW = "ingest.prepare.encoding=raw"
+_DEEP = (_RAW, "ingest.prepare.dtype=uint16")
+# Options that contradict themselves or each other: `load_config` refuses them.
+OPTIONS: tuple[tuple[str, ...], ...] = (
+    ("ingest.prepare.dtype=uint16",),
+    ("ingest.prepare.channels=4",),
+    (_RAW, "ingest.prepare.channels=4", "ingest.prepare.sound={}"),
+    (*_DEEP, "ingest.prepare.depth=maximum"),
+    ("ingest.prepare.depth=nothing",),
+    ("ingest.prepare.depth={low: 101%}",),
+    ("ingest.prepare.depth={low: 9, high: 9}",),
+    ("ingest.prepare.depth={low: 9%, high: 8.5%}",),
+    ("ingest.prepare.depth={found: [1, 2]}",),
+    ("ingest.prepare.sound={low_hz: 9000}",),
+    ("ingest.prepare.sound={hop_s: 0.00001}",),
+    ("ingest.prepare.sound={window_s: 10, duration_s: 20}",),
+    ("ingest.label_pattern=x",),
+    ("ingest.group_pattern=(",),
+    ("ingest.near_duplicates=4", *_DEEP),
+    ("ingest.in_place=true",),
+    ("ingest.in_place=true", _RAW, "ingest.prepare.resize=none", "ingest.prepare.depth=maximum"),
+    ("ingest.in_place=true", _RAW, "ingest.prepare.resize=none", "ingest.video={}"),
+    ("ingest.masks={images: 'a/{key}.png', masks: 'b/{name}.png'}",),
+    ("ingest.masks={images: 'a/{key}.png', masks: 'a/{key}.png'}",),
+    ("ingest.masks={images: '/a/{key}.png', masks: 'b/{key}.png'}",),
+    ("ingest.masks={images: 'a/{key}.png'}",),
+    ("ingest.masks={classes: []}",),
+    ("ingest.masks={classes: [a, a]}",),
+    ("ingest.masks={classes: {a: 1, b: '#000000'}}",),
+    ("ingest.masks={ignored: ['#000000']}",),
+    ("ingest.masks={classes: {a: '#zzz'}}",),
+    ("ingest.masks={classes: {a: 1, b: 1}}",),
+    ("ingest.boxes={classes: []}",),
+    ("ingest.splits={train: 0.5, eval: 0.4}",),
+    ("ingest.split_names={val: other}",),
+    ("ingest.splits={'a b': 0.5, eval: 0.5}",),
+    ("ingest.pixel_shape=[28]",),
+    ("ingest.column_types={camera: boxes}",),
+    ("ingest.columns={'a b': c}",),
+    ("feeding.select.fold=[2, 2]",),
+    ("feeding.balance=uniform", "feeding.mix={a: 1}"),
+    (
+        "feeding.mix={a: 1}",
+        "feeding.many_views.crops=2",
+        "feeding.augment=[random_resized_crop]",
+    ),
+    ("feeding.balance_by=camera",),
+    ("feeding.many_views.crops=2",),
+    ("feeding.augment=[mixup]", "feeding.batch_size=3"),
+    ("feeding.augment=cutout",),
+    ("feeding.augment=[cutout, random_resized_crop]",),
+    ("feeding.augment=[cutuot]",),
+    ("feeding.augment=[3]",),
+    ("feeding.augment=[{op: cutout, size: 0.5, size_px: 3}]",),
+    ("feeding.augment=[{op: pad_and_crop, pad: 0.5, pad_px: 3}]",),
+    ("feeding.augment=[{op: random_resized_crop, area: [0.5, 0.2]}]",),
+    ("feeding.augment=[{op: random_resized_crop, area: [0.5, 1.2]}]",),
+    ("feeding.augment=[{op: random_erasing, aspect: [-1, 1.2]}]",),
+    ("feeding.augment=[{op: gaussian_blur, sigma_px: [2, 1]}]",),
+    ("feeding.dtype=uint8",),
+    ("feeding.layout=NCHW",),
+    ("feeding.columns=[camera]",),
+    ("feeding.augment=[cutmix]", "training.class_weights=balanced"),
+    ("transform.columns=[image/nothing]",),
+    ("transform.columns=[camera, camera]",),
+    ("transform.preprocessing_fn=standardise",),
+    ("training.model=resnt",),
+    ("training.model=my.keras", "training.weights=other.h5"),
+    ("training.weights=imagenet",),
+    ("training.fine_tuning={}",),
+    ("training.momentum=0.9",),
+    ("training.nesterov=true",),
+    ("training.clipnorm=1", "training.global_clipnorm=1"),
+    ("training.warmup_epochs=10",),
+    ("training.end_factor=0.5",),
+    ("training.ema_momentum=0.5",),
+    ("training.early_stopping_monitor=loss",),
+    ("training.restore_best_weights=false",),
+    ("kubeflow.steps={Trainer: {tolerations: [{value: x}]}}",),
+    ("kubeflow.steps={Trainer: {tolerations: [{operator: Equal, value: x}]}}",),
+    ("kubeflow.steps={Training: {}}",),
+    ("kubeflow.Trainer={}",),
+    ("dataflow.expected_images=3",),
+    ("dataflow.num_workers=30",),
+)
+_FOLDER, _MASKS, _BOXES, _TAGS, _VALUES = (
+    "folder",
+    *(f"csv, {label}" for label in ("mask", "boxes", "tags", "value")),
+)
+# What is refused of a run, by the golden case whose images it is about.
+RUNS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (_FOLDER, ("ingest.splits={train: 1}",)),
+    (_FOLDER, ("ingest.masks={}",)),
+    (_FOLDER, ("ingest.masks={images: 'a/{key}.*', masks: 'b/{key}.png'}", "ingest.video={}")),
+    (_FOLDER, ("ingest.pixel_shape=[28, 28]",)),
+    (_FOLDER, ("ingest.generator={}",)),
+    (_FOLDER, ("ingest.columns={image: path}",)),
+    (_FOLDER, ("ingest.in_place=true", _RAW, "ingest.prepare.resize=none")),
+    (_FOLDER, ("ingest.boxes={}",)),
+    (_FOLDER, ("ingest.stratify=camera",)),
+    (_FOLDER, ("ingest.class_ids=true", "ingest.label_pattern=null")),
+    (_FOLDER, ("ingest.label_pattern=null",)),
+    (_FOLDER, ("ingest.label_pattern='(?P<label>nothing)/.*'",)),
+    (_FOLDER, ("ingest.label_pattern='(?P<label>cat)/.*'",)),
+    (_FOLDER, _DEEP),
+    (_FOLDER, ("view.dtype=float32",)),
+    (_FOLDER, ("view.channels=4",)),
+    (_FOLDER, (_RAW, "ingest.prepare.channels=4")),
+    (_FOLDER, (*_DEEP, "view.dtype=float32", "feeding.augment=[color_jitter]")),
+    (
+        _FOLDER,
+        (_RAW, "ingest.prepare.channels=4", "view.channels=4", "feeding.augment=[grayscale]"),
+    ),
+    (_FOLDER, ("spans.window=2",)),
+    (_FOLDER, ("training.model=unet",)),
+    (_FOLDER, ("training.model=VGG16",)),
+    (_MASKS, ("ingest.masks={images: 'a/{key}.*', masks: 'b/{key}.png'}",)),
+    (_MASKS, ("training.class_weights=balanced",)),
+    (_MASKS, ("training.label_smoothing=0.1",)),
+    (_MASKS, ("feeding.labels=one_hot",)),
+    (_MASKS, ("feeding.augment=[mixup]",)),
+    (_MASKS, ("training.model=resnet",)),
+    (_MASKS, ("training.model=my.keras",)),
+    (_MASKS, ("training.model=detector",)),
+    (_BOXES, ("ingest.masks={}",)),
+    (_BOXES, ("training.class_weights=balanced",)),
+    (_BOXES, ("training.label_smoothing=0.1",)),
+    (_BOXES, ("feeding.labels=one_hot",)),
+    (_BOXES, ("feeding.augment=[cutmix]",)),
+    (_BOXES, ("training.model=unet_lite0",)),
+    (_TAGS, ("ingest.class_ids=true",)),
+    (_TAGS, ("ingest.stratify=true",)),
+    (_TAGS, ("feeding.labels=one_hot",)),
+    (_TAGS, ("ingest.boxes={}",)),
+    (_VALUES, ("ingest.class_ids=true",)),
+    (_VALUES, ("ingest.stratify=label",)),
+    (_VALUES, ("ingest.classes=[a]",)),
+    (_VALUES, ("training.class_weights=balanced",)),
+    (_VALUES, ("training.label_smoothing=0.1",)),
+    (_VALUES, ("feeding.labels=one_hot",)),
+    (_VALUES, ("training.model=detector",)),
+    ("csv, class", ("ingest.columns={label: null}",)),
+    ("csv, class", ("ingest.stratify=other",)),
+    (_MASKS, ("evaluation.slices=[image/format]",)),
+    (_FOLDER, ("evaluation.slices=[camera]",)),
+    (_FOLDER, ("evaluation.slices=[image/format, image/format]",)),
+    # Several at once.
+    (_FOLDER, ("view.channels=4", "view.dtype=float32", "training.model=unet")),
+    (_BOXES, ("training.label_smoothing=0.1", "training.class_weights=balanced")),
+    (_BOXES, ("feeding.labels=one_hot", "feeding.augment=[mixup]", "training.model=cnn")),
+    (_VALUES, ("ingest.class_ids=true", "ingest.stratify=label", "ingest.classes=[a]")),
+)
+# What `input_fn` refuses of a data set of such images, and `batches`.
+FEEDING: tuple[tuple[str, dict[str, Any]], ...] = (
+    (_FOLDER, {"view": {"channels": 4}}),
+    (_FOLDER, {"view": {"dtype": "float32"}}),
+    (_FOLDER, {"labels": "one_hot"}),
+    (_FOLDER, {"augment": ["cutmix"]}),
+    (_FOLDER, {"columns": ["nothing"]}),
+    (_FOLDER, {"split": "nothing"}),
+    (_MASKS, {"augment": ["mixup"]}),
+    (_MASKS, {"labels": "one_hot"}),
+    (_BOXES, {"augment": ["mixup"]}),
+    (_BOXES, {"labels": "one_hot"}),
+    (_BOXES, {"columns": ["image/object/class/label"]}),
+    (_TAGS, {"labels": "one_hot"}),
+    (_TAGS, {"augment": ["mixup"]}),
+    (_VALUES, {"labels": "one_hot"}),
+    ("deep", {"view": {"dtype": "uint8", "channels": 2}}),
+    ("deep", {"view": {"dtype": "float32", "channels": 3}}),
+    ("deep", {"view": {"dtype": "float32", "channels": 2}, "augment": ["gaussian_blur"]}),
+)
+
+
+def list_refusals(folder: pathlib.Path) -> list[dict[str, Any]]:
+    """The text of each refusal, in an empty folder."""
+    return [*_of_options(), *_of_runs(folder), *_of_feeding(folder)]
+
+
+def _of_options() -> Iterator[dict[str, Any]]:
+    for overrides in OPTIONS:
+        text = _refused(load_config, None, overrides)
+        yield {"options": " ".join(overrides), "refused": text.splitlines()}
+
+
+def _of_runs(folder: pathlib.Path) -> Iterator[dict[str, Any]]:
+    make = functools.cache(_make)
+    for case, overrides in RUNS:
+        images = make(case, folder)
+        options = CASES[case].options.items()
+        its_own = [f"ingest.{name}={json.dumps(value)}" for name, value in options]
+        config = load_config(None, [*its_own, *overrides])
+        text = _refused(plan_run, config, images, str(folder / "out"), [])
+        yield {"run": case, "options": " ".join(overrides), "refused": _lines(text, folder)}
+
+
+def _of_feeding(folder: pathlib.Path) -> Iterator[dict[str, Any]]:
+    root = folder / "fed"
+    for case in dict.fromkeys(case for case, _ in FEEDING):
+        data = str(folder / f"data of {case}")
+        splits = {"splits": {"train": 0.6, "eval": 0.4}, "max_bad_fraction": 1}
+        own = _STORED if case == "deep" else CASES[case].options
+        api.ingest(_make(case, root), data, **own, **splits)
+        for options in (options for its, options in FEEDING if its == case):
+            named = ", ".join(f"{name}={value}" for name, value in options.items())
+            for read in (api.input_fn, api.batches):
+                text = _refused(read, data, **({"view": {"height_px": 8, "width_px": 8}} | options))
+                found = {"refused": _lines(text, folder)}
+                yield {"read": case, "by": read.__name__, "options": named, **found}
+
+
+_STORED = {"prepare": {"encoding": "raw", "dtype": "uint16", "channels": 2, "resize": "none"}}
+
+
+def _make(case: str, folder: pathlib.Path) -> str:
+    """Writes a case's images."""
+    root = folder / case.replace(", ", "-")
+    root.mkdir(parents=True)
+    if case == "deep":
+        for number in range(8):
+            path = root / "photos" / "ab"[number % 2] / f"{number}.npy"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            np.save(path, np.full((9, 9, 2), number, np.uint16))
+        return str(root / "photos")
+    return str(CASES[case].make(root))
+
+
+def _refused(function: Callable[..., Any], *given: Any, **named: Any) -> str:
+    try:
+        function(*given, **named)
+    except UserError as error:
+        return str(error)
+    return "no error"
+
+
+def _lines(text: str, folder: pathlib.Path) -> list[str]:
+    return text.replace(str(folder), "FOLDER").splitlines()
