@@ -12,6 +12,7 @@ import click
 from image_pipeline.commands.analyze import analyze
 from image_pipeline.commands.browse import browse
 from image_pipeline.commands.compile import compile_job
+from image_pipeline.commands.diff import diff
 from image_pipeline.commands.doctor import doctor
 from image_pipeline.commands.export import export
 from image_pipeline.commands.history import history
@@ -59,6 +60,7 @@ for command in (
     browse,
     compile_job,
     demo,
+    diff,
     doctor,
     export,
     history,

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from image_pipeline.components.dataset.changes import find_changes
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.extras import need
 from image_pipeline.components.feeding.options import FeedingOptions
@@ -114,6 +115,7 @@ def gather_figures(
     figures |= {
         "versions": describe_versions(source, config),
         "difference": None if other is None else compare(source, config, other),
+        "changes": None if other is None else find_changes(other.data_dir, data_dir),
         "absent": absent,
     }
     if other is None:

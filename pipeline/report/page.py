@@ -17,7 +17,7 @@ from image_pipeline.report import charts
 from image_pipeline.report.data_set import open_data_set
 from image_pipeline.report.figures import gather_figures
 from image_pipeline.report.notices import name_labels
-from image_pipeline.report.pictures import Pictures, draw_views
+from image_pipeline.report.pictures import Pictures, draw_changes, draw_views
 from image_pipeline.run_config import dump_stored, find_options
 from image_pipeline.show.html import fill_template, write_output
 
@@ -91,6 +91,9 @@ def make_report(folder: str, against: str | None = None) -> tuple[dict[str, Any]
 
         values |= {"say_model": say_model, "say_step": say_step}
     pictures = Pictures(data, source.data_dir)
+    if other is not None:
+        before = Pictures(open_data_set(other.data_dir, other.manifest), other.data_dir)
+        values["changed"] = draw_changes(figures["changes"], before, pictures)
     title = f"Report of the {figures['kind']} {folder}"
     return figures, render_page(title, GROUPS, values, pictures, figures["label_kind"])
 

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import io
+import itertools
 import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ import yaml
 from PIL import Image, ImageFile
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset.changes import GONE, Change, Changes
 from image_pipeline.components.dataset.lists import Quarantined
 from image_pipeline.components.dataset.paths import name_copy
 from image_pipeline.components.images.bad_image import DECODER_ERRORS, BadImage
@@ -22,6 +24,7 @@ from image_pipeline.components.sources.folder import Folder
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.config import PipelineConfig
 from image_pipeline.report.data_set import DataSet
+from image_pipeline.show.changes import say_values
 from image_pipeline.show.html import encode_picture
 from image_pipeline.show.overlays import NamedBoxes, draw_boxes, shrink
 from image_pipeline.show.words import describe_steps
@@ -37,6 +40,7 @@ _LOSSLESS_SIDE_PX = 48
 # Quarantined files may be crafted to fill the memory of whoever opens them.
 _MOST_FILE_BYTES = 64 * 2**20
 _MOST_PIXELS = 64 * 2**20
+_MOST_CHANGED = 24  # Pictures of files to which the same happened.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -96,6 +100,10 @@ class Pictures:
             note=note,
         )
 
+    def find(self, path: str) -> int:
+        """The row of a record, by its name."""
+        return self._data.find_rows([path])[path]
+
     def of_copy(self, path: str, label: str | None, row: int | None, note: str = "") -> Picture:
         """The picture of a file by the row of one with its bytes, which may be its own; or None."""
         if row is not None and path == self._data.name_source(row):
@@ -137,6 +145,26 @@ class Pictures:
         except (OSError, BadImage):  # It may be a link out of the data set, or no file.
             return None
         return None if pixels is None else make_thumbnail(pixels)
+
+
+def draw_changes(
+    found: Changes, before: Pictures, now: Pictures
+) -> list[tuple[str, int, list[Picture]]]:
+    """What happened to files: how often each, and pictures of the first, as they are or were."""
+    return [
+        (kind, count, [_draw_change(each, before, now) for each in _list_first(found, kind)])
+        for kind, count in found.counts.items()
+        if count
+    ]
+
+
+def _list_first(found: Changes, kind: str) -> Iterator[Change]:
+    return itertools.islice((each for each in found.files if kind in each.kinds), _MOST_CHANGED)
+
+
+def _draw_change(change: Change, before: Pictures, now: Pictures) -> Picture:
+    pictures = before if GONE in change.kinds else now
+    return pictures.of_row(pictures.find(change.name), note=say_values(change))
 
 
 def make_thumbnail(pixels: np.ndarray, boxes: NamedBoxes | None = None) -> str:

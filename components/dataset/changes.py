@@ -1,0 +1,283 @@
+"""What differs between two data sets, file by file: what became of each, and every value of it.
+
+A file is known by its name; what is new under one name and gone under another, with the
+same bytes, was renamed. Nothing is decoded, and the shards are read only where the index does not
+say enough: for the bytes' hashes of what is new or gone, and for masks.
+"""
+
+import collections
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from image_pipeline.components import files
+from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.index import read_index, read_table
+from image_pipeline.components.dataset.index_file import INDEX_SCHEMA, MASK_FIELDS, index_schema
+from image_pipeline.components.dataset.lists import Duplicate, Quarantined, Skipped, read_list
+from image_pipeline.components.dataset.manifest import Manifest, read_whole_manifest
+from image_pipeline.components.dataset.stored import StoredRecords
+from image_pipeline.components.json_text import flatten
+from image_pipeline.components.names import decode_name
+
+NEW, GONE, RENAMED, CONTENT = "new", "gone", "renamed", "other bytes"
+RELABELLED, MOVED, STORED, COLUMNS = (
+    "relabelled",
+    "other split",
+    "stored otherwise",
+    "other columns",
+)
+KINDS = (NEW, GONE, RENAMED, CONTENT, RELABELLED, MOVED, STORED, COLUMNS)
+"""What can have happened to a file, several of them at once."""
+
+_RECORD = "record"
+_STATE, _CONTENT, _MASK, _SPLIT = "became", "content", "mask", "split"
+_LOCATION = {"shard", "record_offset", "record_length", "payload_offset"}
+_ID = "record_id"  # a hash of the name and the bytes of a file
+_OF_STORED = set(INDEX_SCHEMA.names) - _LOCATION - {_SPLIT, _ID, "label", "group", "source"}
+_SAID_OF_NEW = (_SPLIT, "label", "tags", "value")
+_ANNOTATIONS = {"label", "tags", "value", _MASK, *(field.name for field in MASK_FIELDS)}
+_SHA256 = next(column for column in record.METADATA_COLUMNS if column.key == record.SHA256)
+_ROWS = 1 << 14  # of a list that are Python's objects at once
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """A file that is not in both data sets, or not as it was.
+
+    Attributes:
+      path: its name in the later data set, as the index has it; None if it is gone.
+      was: its name in the earlier one; None if it is new.
+      kinds: what happened to it, of `KINDS`; nothing if it is no record in either.
+      values: of what differs, the value before and now, None where there is none: of `became` (of a
+        record, "record"; else "duplicate of …", "quarantined: …" or "skipped: …"), of `content`
+        (the SHA-256 of the file's bytes), of `mask` (if its pixels differ, though not how many each
+        class has: its stored bytes), and of the columns of `index.parquet`.
+    """
+
+    path: str | None
+    was: str | None
+    kinds: tuple[str, ...]
+    values: Mapping[str, tuple[Any, Any]]
+
+    @property
+    def name(self) -> str:
+        """Its name now, or the one it had."""
+        return self.path or self.was or ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Changes:
+    """What differs between two data sets.
+
+    Attributes:
+      records: how many the earlier and the later one have.
+      counts: how many files each of `KINDS` is said of.
+      options: of ingest, those that differ, by name: before and now.
+      files: what differs, sorted by name; a few hundred bytes of memory each.
+    """
+
+    records: tuple[int, int]
+    counts: Mapping[str, int]
+    options: Mapping[str, tuple[Any, Any]]
+    files: Sequence[Change]
+
+
+class _Side:
+    """One of the data sets."""
+
+    def __init__(self, data_dir: str):
+        self.manifest = read_whole_manifest(data_dir)
+        shards = self.manifest.list_shards()
+        paths = [files.join(data_dir, shard.file) for _, _, shard in shards]
+        names = index_schema(self.manifest.columns).names
+        self.table = read_table(paths, names)  # A row for each of the index's.
+        self.sources = self.table["source"].cast(pa.large_string())
+        self.records = StoredRecords(read_index(paths))
+        self.states = dict(_list_others(data_dir, self.manifest))
+
+    def find(self, names: pa.ChunkedArray) -> np.ndarray:
+        """The row of each name: int64 [n], -1 where it is no record's."""
+        found = pc.index_in(names, self.sources.combine_chunks())
+        return pc.fill_null(found, -1).to_numpy().astype(np.int64)
+
+    def take(self, name: str, rows: np.ndarray) -> pa.ChunkedArray:
+        """A column's values at some rows; a column that there is not has none."""
+        if name not in self.table.column_names:
+            return pa.chunked_array([pa.nulls(len(rows))])
+        return self.table[name].take(pa.array(rows))
+
+    def hash_of(self, row: int) -> str:
+        """The SHA-256 of the bytes of a record's file."""
+        return record.read_feature(self.records.read(row), _SHA256).decode()
+
+    def values_of(self, row: int) -> dict[str, Any]:
+        """What is said of a record that the other data set does not have."""
+        known = [name for name in _SAID_OF_NEW if name in self.table.column_names]
+        values = {name: self.table[name][row].as_py() for name in known}
+        return {name: value for name, value in values.items() if value not in (None, "")}
+
+
+def _list_others(data_dir: str, manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """The files that did not become records: their names, and what became of them."""
+    for duplicate in read_list(data_dir, Duplicate):
+        if not duplicate.written:
+            yield decode_name(duplicate.path), f"duplicate of {decode_name(duplicate.original)}"
+    for bad in read_list(data_dir, Quarantined):
+        yield decode_name(bad.path), f"quarantined: {bad.reason}"
+    for skipped in read_list(data_dir, Skipped) if manifest.books.skipped else ():
+        yield decode_name(skipped.path), f"skipped: {skipped.kind}"
+
+
+def find_changes(before_dir: str, now_dir: str) -> Changes:
+    """Compares two data sets; their indices are held in memory, about 100 bytes a record.
+
+    Args:
+      before_dir: the folder of the earlier one.
+      now_dir: the folder of the later one.
+
+    Raises:
+      UserError: if one is no whole data set, or damaged where it is read.
+    """
+    before, now = _Side(before_dir), _Side(now_dir)
+    old_of = before.find(now.sources)
+    rows = np.flatnonzero(old_of >= 0)
+    found: dict[int, dict[str, tuple[Any, Any]]] = collections.defaultdict(dict)
+    for name, row, values in _compare_columns(before, now, old_of[rows], rows):
+        found[row][name] = values
+    for row, own in found.items():
+        if own.pop(_ID, None):  # Other bytes, which are stored otherwise, too: that goes without.
+            own[_CONTENT] = before.hash_of(int(old_of[row])), now.hash_of(row)
+            for name in _OF_STORED.intersection(own):
+                del own[name]
+    for row, values in _compare_masks(before, now, old_of, rows, found):
+        found[row][_MASK] = values
+    names = now.table["source"]
+    changes = [_judge(_at(names, row), _at(names, row), own) for row, own in found.items()]
+    changes += _pair(before, now, old_of)
+    changes += _compare_others(before, now)
+    changes.sort(key=lambda change: change.name)
+    counted = collections.Counter(kind for change in changes for kind in change.kinds)
+    return Changes(
+        (len(before.table), len(now.table)),
+        {kind: counted[kind] for kind in KINDS},
+        _compare_options(before.manifest, now.manifest),
+        changes,
+    )
+
+
+def _judge(path: str | None, was: str | None, values: Mapping[str, tuple[Any, Any]]) -> Change:
+    """Says what happened to a file by what differs of it."""
+    became = values.get(_STATE, (_RECORD, _RECORD))
+    if became != (_RECORD, _RECORD):
+        kinds = {GONE} if became[0] == _RECORD else {NEW} if became[1] == _RECORD else set()
+        return Change(path, was, tuple(kinds), values)
+    kinds = {RENAMED} if path != was else set()
+    for name in values:
+        if name == _CONTENT:
+            kinds.add(CONTENT)
+        elif name in _ANNOTATIONS or name.startswith("box_"):
+            kinds.add(RELABELLED)
+        elif name == _SPLIT:
+            kinds.add(MOVED)
+        else:
+            kinds.add(STORED if name in _OF_STORED else COLUMNS)
+    return Change(path, was, tuple(kind for kind in KINDS if kind in kinds), values)
+
+
+def _at(column: pa.ChunkedArray, row: int) -> Any:
+    """A value as JSON has it: a number that is missing is not one."""
+    value = column[row].as_py()
+    return None if value != value else value
+
+
+def _compare_columns(
+    before: _Side, now: _Side, old_rows: np.ndarray, rows: np.ndarray
+) -> Iterator[tuple[str, int, tuple[Any, Any]]]:
+    """Of the records that both have: each column that differs, the row now, and both values."""
+    names = dict.fromkeys([*before.table.column_names, *now.table.column_names])
+    for name in [each for each in names if each not in _LOCATION and each != "source"]:
+        old, new = before.take(name, old_rows), now.take(name, rows)
+        for number in _find_differing(old, new):
+            yield name, int(rows[number]), (_at(old, number), _at(new, number))
+
+
+def _find_differing(old: pa.ChunkedArray, new: pa.ChunkedArray) -> Iterable[int]:
+    """The numbers of the values that are not equal; not-a-number equals itself."""
+    if pa.types.is_list(new.type) or old.type != new.type:
+        spans = range(0, len(new), _ROWS)
+        blocks = ((old.slice(n, _ROWS).to_pylist(), new.slice(n, _ROWS).to_pylist()) for n in spans)
+        pairs = itertools.chain.from_iterable(zip(*both, strict=True) for both in blocks)
+        return [number for number, (one, other) in enumerate(pairs) if one != other]
+    equal = pc.or_(pc.fill_null(pc.equal(old, new), False), pc.and_(old.is_null(), new.is_null()))
+    if pa.types.is_floating(new.type):
+        equal = pc.or_(equal, pc.fill_null(pc.and_(pc.is_nan(old), pc.is_nan(new)), False))
+    return np.flatnonzero(~equal.to_numpy()).tolist()
+
+
+def _compare_masks(
+    before: _Side,
+    now: _Side,
+    old_of: np.ndarray,
+    rows: np.ndarray,
+    found: Mapping[int, Mapping[str, Any]],
+) -> Iterator[tuple[int, tuple[str, str]]]:
+    """The masks that differ though the index says the same of them: read, byte by byte."""
+    mask = {field.name for field in MASK_FIELDS}
+    if not all(mask <= set(side.table.column_names) for side in (before, now)):
+        return
+    for row in rows.tolist():
+        if not mask.intersection(found.get(row, ())):
+            old, new = before.records.read_mask(int(old_of[row])), now.records.read_mask(row)
+            if old != new:
+                yield row, (f"{len(old):,} bytes", f"{len(new):,} other bytes")
+
+
+def _pair(before: _Side, now: _Side, old_of: np.ndarray) -> Iterator[Change]:
+    """The records of which only one data set has the name; those of equal bytes were renamed."""
+    gone_rows = np.ones(len(before.table), bool)
+    gone_rows[old_of[old_of >= 0]] = False
+    gone: dict[str, collections.deque[int]] = collections.defaultdict(collections.deque)
+    for row in np.flatnonzero(gone_rows).tolist():
+        gone[before.hash_of(row)].append(row)
+    for row in np.flatnonzero(old_of < 0).tolist():
+        path, content = _at(now.table["source"], row), now.hash_of(row)
+        if gone[content]:
+            old = gone[content].popleft()
+            pairs = _compare_columns(before, now, np.array([old]), np.array([row]))
+            values = {name: both for name, _, both in pairs if name != _ID}
+            yield _judge(path, _at(before.table["source"], old), values)
+        else:
+            state = before.states.get(path)
+            said = {name: (None, value) for name, value in now.values_of(row).items()}
+            yield _judge(path, None if state is None else path, {_STATE: (state, _RECORD), **said})
+    for row in (row for rows in gone.values() for row in rows):
+        path = _at(before.table["source"], row)
+        state = now.states.get(path)
+        said = {name: (value, None) for name, value in before.values_of(row).items()}
+        yield _judge(None if state is None else path, path, {_STATE: (_RECORD, state), **said})
+
+
+def _compare_others(before: _Side, now: _Side) -> Iterator[Change]:
+    """The files that are no records in either, of which something else became."""
+    listed = sorted(before.states.keys() | now.states.keys())
+    names = pa.chunked_array([pa.array(listed, pa.large_string())])
+    are_records = [side.find(names) >= 0 for side in (before, now)]
+    for number, path in enumerate(listed):
+        old, new = before.states.get(path), now.states.get(path)
+        if old != new and not (are_records[0][number] or are_records[1][number]):
+            yield _judge(new and path, old and path, {_STATE: (old, new)})
+
+
+def _compare_options(before: Manifest, now: Manifest) -> dict[str, tuple[Any, Any]]:
+    old, new = (flatten(manifest.options) for manifest in (before, now))
+    return {
+        name: (old.get(name), new.get(name))
+        for name in sorted(old | new)
+        if old.get(name) != new.get(name)
+    }
