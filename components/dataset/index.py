@@ -146,6 +146,7 @@ class RecordIndex:
       shard_paths: the shards, by data set and sorted.
       classes: the names of the classes of the splits that are read, sorted.
       dtype: of the values of images that are stored as pixels.
+      starts: int64 [shards + 1], the first row of each shard, and the number of all records.
       sizes: int64 [shards], in bytes; of a data set without `index.rows` the greatest there is.
       nbytes: what is held in memory but for columns, in bytes.
     """
@@ -165,7 +166,7 @@ class RecordIndex:
             name: np.concatenate([getattr(each, name) for each in data_sets])
             for name in ("counts", "firsts", "sizes", "keys")
         }
-        self._starts = np.concatenate([[0], np.cumsum(joined["counts"])])
+        self.starts = np.concatenate([[0], np.cumsum(joined["counts"])])
         self._firsts, self.sizes, self._keys = (joined[n] for n in ("firsts", "sizes", "keys"))
         self._data_set_of = np.repeat(
             np.arange(len(data_sets), dtype=np.int32), [len(each.counts) for each in data_sets]
@@ -177,12 +178,12 @@ class RecordIndex:
         )
         self._class_counts = np.array([len(each.names) for each in data_sets])
         self._first_classes = np.cumsum(self._class_counts) - self._class_counts
-        held = (self._starts, self._firsts, self.sizes, self._keys, self._data_set_of)
+        held = (self.starts, self._firsts, self.sizes, self._keys, self._data_set_of)
         self.nbytes = sum(each.nbytes for each in (*held, *data_sets))
 
     def __len__(self) -> int:
         """The number of records."""
-        return int(self._starts[-1])
+        return int(self.starts[-1])
 
     def __getattr__(self, name: str) -> np.ndarray:
         """A whole column of `IndexRows`, which is held from then on."""
@@ -205,12 +206,12 @@ class RecordIndex:
     @property
     def data_set(self) -> np.ndarray:
         """int32 [records], number of the record's data set in `roots`."""
-        return np.repeat(self._data_set_of, np.diff(self._starts))
+        return np.repeat(self._data_set_of, np.diff(self.starts))
 
     def list_first_rows(self) -> list[np.ndarray]:
         """The row of each shard's first record, for each data set: int64 [shards]."""
         numbers = range(len(self.roots))
-        return [self._starts[:-1][self._data_set_of == number] for number in numbers]
+        return [self.starts[:-1][self._data_set_of == number] for number in numbers]
 
     def column(self, name: str) -> np.ndarray:
         """Reads a column of `IndexRows` for all records."""
@@ -236,8 +237,8 @@ class RecordIndex:
         Raises:
           UserError: if what is read is not what ingest wrote.
         """
-        shard = np.searchsorted(self._starts, rows, "right") - 1
-        numbers = rows - self._starts[shard]
+        shard = np.searchsorted(self.starts, rows, "right") - 1
+        numbers = rows - self.starts[shard]
         places, data_set = self._firsts[shard] + numbers, self._data_set_of[shard]
         if len(self._data_sets) == 1:
             found = self._data_sets[0].read(places)
@@ -267,8 +268,8 @@ class RecordIndex:
 
     def describe(self, row: int) -> str:
         """Names a record for a message: its shard, its number there and its source."""
-        shard = int(np.searchsorted(self._starts, row, "right")) - 1
-        number, path = row - int(self._starts[shard]), self.shard_paths[shard]
+        shard = int(np.searchsorted(self.starts, row, "right")) - 1
+        number, path = row - int(self.starts[shard]), self.shard_paths[shard]
         source = read_table([path], ["source"])["source"][number].as_py()
         return f"record {number} of {path} (source {source!r})"
 

@@ -91,6 +91,11 @@ class FeedingOptions(Options):
     cache_dir: str | None = None
     """The folder for them, which processes and runs may share; None for `image-pipeline-records` in
     that of temporary files (`TMPDIR`)."""
+    shuffle: Literal["records", "shards"] = "records"
+    """Training: `records` permutes all records; `shards` permutes the shards, and mixes the records
+    of `shards_at_once`. Needs the index."""
+    shards_at_once: pydantic.PositiveInt = 16
+    """With `shuffle=shards`: how many shards every batch takes records of, in equal parts."""
     data_service: str | None = None
     """Training: address of a tf.data service dispatcher, such as `grpc://localhost:5000`, whose
     workers stream, decode and augment. Every record still comes once per epoch, but in the order of
@@ -179,6 +184,12 @@ class FeedingOptions(Options):
                 f"{' and '.join(together)} cannot be combined: shares draw records as often as it "
                 "takes, many_views each view once; set one of them."
             )
+        if self.shuffle == "shards" and any(shares.values()):
+            raise ValueError(
+                f"shuffle=shards draws each record once, as its shard comes, but {together[0]} "
+                "draws some more often, from all over the epoch; leave shuffle at records, or "
+                f"{together[0]} out (training.class_weights weighs the loss instead)."
+            )
         if self.balance_by != "label" and self.balance == "none":
             raise ValueError(
                 f"balance_by={self.balance_by!r} says what balance shares an epoch by, but balance "
@@ -244,4 +255,5 @@ class FeedingOptions(Options):
         names = ("select", "balance", "mix", "many_views", "eval_subset")
         needing = [name for name in names if getattr(self, name) != getattr(defaults, name)]
         needing += ["remainder=pad"] if self.remainder == "pad" else []
+        needing += ["shuffle=shards"] if self.shuffle == "shards" else []
         return needing + (["bad_records=skip"] if self.bad_records == "skip" else [])

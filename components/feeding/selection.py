@@ -23,6 +23,7 @@ from image_pipeline.components.order.order import (
     Order,
     Rows,
     SequentialOrder,
+    ShardsOrder,
     ShuffledOrder,
     ViewsOrder,
 )
@@ -45,8 +46,12 @@ def make_order(index: RecordIndex, feeding: FeedingOptions, training: bool, seed
     rows = select(index, feeding, training)
     if not training:
         return SequentialOrder(rows)
-    if feeding.many_views.count > 1:
-        return _make_views_order(rows, seed, feeding)
+    views = feeding.many_views.count
+    if feeding.shuffle == "shards":
+        sizes = feeding.batch_size, feeding.shards_at_once
+        return _check_distance(ShardsOrder(rows, index.starts, seed, *sizes, views), feeding)
+    if views > 1:
+        return _check_distance(ViewsOrder(rows, seed, views), feeding)
     if feeding.mix is not None:
         return _share("mix", feeding.mix, index, rows, feeding, seed)
     if feeding.balance == "none":
@@ -95,12 +100,14 @@ def _check_classes(index: RecordIndex) -> None:
         )
 
 
-def _make_views_order(rows: Rows, seed: int, feeding: FeedingOptions) -> ViewsOrder:
-    order = ViewsOrder(rows, seed, feeding.many_views.count)
-    if feeding.batch_size > order.min_distance():
+def _check_distance(
+    order: ViewsOrder | ShardsOrder, feeding: FeedingOptions
+) -> ViewsOrder | ShardsOrder:
+    if order.views > 1 and feeding.batch_size > order.min_distance():
         raise UserError(
             f"feeding.many_views never has two views of an image in one batch, and so batches "
-            f"of at most {order.min_distance()} for {len(rows)} images, got {feeding.batch_size}; "
+            f"of at most {order.min_distance()} for {len(order.rows)} images, got "
+            f"{feeding.batch_size}; "
             "lower feeding.batch_size, or add images."
         )
     return order

@@ -13,7 +13,12 @@ from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.reader import BatchReader
 from image_pipeline.components.feeding.selection import select, shared_by
 from image_pipeline.components.order.batches import real_records
-from image_pipeline.components.order.order import BalancedOrder, Draws, ShuffledOrder
+from image_pipeline.components.order.order import (
+    BalancedOrder,
+    Draws,
+    ShardsOrder,
+    ShuffledOrder,
+)
 from image_pipeline.components.order.quality import ShuffleQuality, ideal_quality, measure_quality
 from image_pipeline.components.views.options import ViewOptions
 
@@ -186,7 +191,8 @@ def _measure(
     label, size = records.index.label, feeding.batch_size
     following = records.order.draw(epoch + 1, np.arange(records.order.length)).rows
     quality = measure_quality(rows, following, label, size)
-    is_plain = isinstance(records.order, ShuffledOrder)
+    is_plain = isinstance(records.order, ShuffledOrder | ShardsOrder)
+    is_plain &= feeding.many_views.count == 1
     return quality, ideal_quality(label[selected], size) if is_plain else None
 
 

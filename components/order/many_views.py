@@ -53,47 +53,51 @@ class ViewsOrder:
     def draw(self, epoch: int, positions: np.ndarray) -> Draws:
         """As `Order.draw`."""
         check_positions(positions, self.length)
-        passes, places = np.divmod(positions, len(self.rows))
-        shuffled = self._shuffle_halves(epoch, passes, places)
-        picks = permute(shuffled, len(self.rows), (self.seed, epoch))
+        count, key = len(self.rows), (self.seed, epoch)
+        passes, places = np.divmod(positions, count)
+        picks = permute(shuffle_halves(passes, places, count, key), count, key)
         rows = take_rows(self.rows, picks)
-        return Draws(rows, self._choose_views(epoch, passes, picks), np.zeros_like(rows))
+        return Draws(rows, choose_views(key, passes, picks, self.views), np.zeros_like(rows))
 
     def find(self, epoch: int, row: int) -> np.ndarray:
         """As `Order.find`."""
-        count = len(self.rows)
-        places = invert(find_place(self.rows, row), count, (self.seed, epoch))
+        count, key = len(self.rows), (self.seed, epoch)
+        places = invert(find_place(self.rows, row), count, key)
         if not len(places):
             return places
         passes, shuffled = np.arange(self.views), np.repeat(places, self.views)
-        return passes * count + self._shuffle_halves(epoch, passes, shuffled, invert)
+        return passes * count + shuffle_halves(passes, shuffled, count, key, invert)
 
-    def _shuffle_halves(
-        self,
-        epoch: int,
-        passes: np.ndarray,
-        places: np.ndarray,
-        shuffle: Callable[..., np.ndarray] = permute,
-    ) -> np.ndarray:
-        """Permutes the places of each pass within their half, or inverts that: int64 [n]."""
-        first_half = -(-len(self.rows) // 2)
-        shuffled = np.empty_like(places)
-        keys = 2 * passes + (places >= first_half)
-        for key in np.unique(keys).tolist():
-            here, second = keys == key, key % 2
-            start = first_half if second else 0
-            size = len(self.rows) - first_half if second else first_half
-            shuffled[here] = start + shuffle(places[here] - start, size, (self.seed, epoch, key))
-        return shuffled
 
-    def _choose_views(self, epoch: int, passes: np.ndarray, picks: np.ndarray) -> np.ndarray:
-        """The view that each pick shows in each pass: int64 [n].
+def shuffle_halves(
+    passes: np.ndarray,
+    places: np.ndarray,
+    count: int,
+    key: tuple[int, ...],
+    shuffle: Callable[..., np.ndarray] = permute,
+) -> np.ndarray:
+    """Permutes places of each pass within their half of `count`, or inverts that: int64 [n]."""
+    first_half = -(-count // 2)
+    shuffled = np.empty_like(places)
+    halves = 2 * passes + (places >= first_half)
+    for half in np.unique(halves).tolist():
+        here, second = halves == half, half % 2
+        start = first_half if second else 0
+        size = count - first_half if second else first_half
+        shuffled[here] = start + shuffle(places[here] - start, size, (*key, half))
+    return shuffled
 
-        A pick has a hash for each pass, no two alike; the rank of this pass's hash is the view.
-        """
-        base = mix64(picks.astype(np.uint64) ^ key_words((self.seed, epoch))[0])
-        own = mix64(base + passes.astype(np.uint64))
-        views = np.zeros(len(picks), np.int64)
-        for number in range(self.views):
-            views += mix64(base + np.uint64(number)) < own
-        return views
+
+def choose_views(
+    key: tuple[int, ...], passes: np.ndarray, picks: np.ndarray, views: int
+) -> np.ndarray:
+    """The view that each pick shows in each pass: int64 [n].
+
+    A pick has a hash for each pass, no two alike; the rank of this pass's hash is the view.
+    """
+    base = mix64(picks.astype(np.uint64) ^ key_words(key)[0])
+    own = mix64(base + passes.astype(np.uint64))
+    chosen = np.zeros(len(picks), np.int64)
+    for number in range(views):
+        chosen += mix64(base + np.uint64(number)) < own
+    return chosen

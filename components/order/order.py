@@ -24,6 +24,7 @@ from image_pipeline.components.order.draws import (
 )
 from image_pipeline.components.order.many_views import ViewsOrder
 from image_pipeline.components.order.permutation import check_positions, invert, permute
+from image_pipeline.components.order.shards_order import ShardsOrder
 
 __all__ = [
     "BalancedOrder",
@@ -31,6 +32,7 @@ __all__ = [
     "Order",
     "Rows",
     "SequentialOrder",
+    "ShardsOrder",
     "ShuffledOrder",
     "ViewsOrder",
 ]

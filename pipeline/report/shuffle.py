@@ -7,7 +7,7 @@ import numpy as np
 from image_pipeline.components.dataset.index import read_index
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.selection import make_order, select_labels
-from image_pipeline.components.order.order import ShuffledOrder
+from image_pipeline.components.order.order import ShardsOrder, ShuffledOrder
 from image_pipeline.components.order.quality import ideal_quality, measure_quality
 from image_pipeline.report.data_set import DataSet
 
@@ -73,7 +73,7 @@ def describe_shuffle(data: DataSet, feeding: FeedingOptions, seed: int) -> Shuff
     drawn, following = (order.draw(epoch, np.arange(order.length)).rows for epoch in (0, 1))
     epoch = measure_quality(drawn, following, index.label, size)
     ideal = None
-    if isinstance(order, ShuffledOrder):
+    if isinstance(order, ShuffledOrder | ShardsOrder) and feeding.many_views.count == 1:
         ideal = ideal_quality(select_labels(index, feeding, True), size)
     figures = [
         ShuffleRow(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from image_pipeline.components.order.order import (
     BalancedOrder,
     SequentialOrder,
+    ShardsOrder,
     ShuffledOrder,
     ViewsOrder,
 )
@@ -30,10 +31,25 @@ def balanced(rows, seed, classes, weights):
     return BalancedOrder(labels, rows, chosen, seed, max_oversampling=np.inf)
 
 
+def sharded(rows, seed, ends, batch_size, shards_at_once, views):
+    """Of shards that end at these rows, some of them empty or not read."""
+    starts = np.array([0, *sorted(ends), 2001])
+    return ShardsOrder(np.sort(rows), starts, seed, batch_size, shards_at_once, views)
+
+
 ORDERS = st.one_of(
     st.builds(SequentialOrder, ROWS),
     st.builds(ShuffledOrder, ROWS, SEED),
     st.builds(ViewsOrder, ROWS, SEED, st.integers(1, 4)),
+    st.builds(
+        sharded,
+        ROWS,
+        SEED,
+        st.lists(st.integers(0, 2001), max_size=30),
+        st.integers(1, 90),
+        st.integers(1, 20),
+        st.integers(1, 3),
+    ),
     st.builds(
         balanced,
         ROWS,
