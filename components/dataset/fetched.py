@@ -59,7 +59,10 @@ class FetchedRecords:
             for place in places:
                 if not self._users[place]:
                     del self._users[place]
-                    self._answers.pop(place, None)
+                    answer = self._answers.pop(place, None)
+                    # One answer has many records, of which others may be needed much later.
+                    if answer is not None and answer.done() and answer.exception() is None:
+                        answer.result().pop(place, None)
 
     def read(self, place: Place) -> bytes:
         """A record with its frame, or as much as the shard has of it; waits for its request.

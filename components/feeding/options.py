@@ -93,7 +93,8 @@ class FeedingOptions(Options):
     that of temporary files (`TMPDIR`)."""
     shuffle: Literal["records", "shards"] = "records"
     """Training: `records` permutes all records; `shards` permutes the shards, and mixes the records
-    of `shards_at_once`. Needs the index."""
+    of `shards_at_once`. A data set in a store then takes a request for each 8 MiB, instead of one
+    for each record, and so many shards are held in memory. Needs the index."""
     shards_at_once: pydantic.PositiveInt = 16
     """With `shuffle=shards`: how many shards every batch takes records of, in equal parts."""
     data_service: str | None = None

@@ -22,7 +22,13 @@ from image_pipeline.components.dataset.index import Entry, RecordIndex
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.batch_maker import BatchMaker
-from image_pipeline.components.feeding.budget import Stage, Use, fits, plan_indexed
+from image_pipeline.components.feeding.budget import (
+    Stage,
+    Use,
+    check_budget,
+    fits,
+    plan_indexed,
+)
 from image_pipeline.components.feeding.images import (
     HeldImages,
     HeldMasks,
@@ -32,9 +38,11 @@ from image_pipeline.components.feeding.images import (
 )
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
+from image_pipeline.components.feeding.read_ahead import ReadAhead
 from image_pipeline.components.feeding.selection import make_order
 from image_pipeline.components.order.batches import batch_positions, real_records, steps_per_epoch
 from image_pipeline.components.order.draws import Draws
+from image_pipeline.components.order.shards_order import ShardsOrder
 from image_pipeline.components.views.fast import view_mask, view_pixels
 from image_pipeline.components.views.options import ViewOptions
 
@@ -99,6 +107,10 @@ class BatchReader:
         self._first_epoch = sys.maxsize  # that this process reads
         self._maker = BatchMaker(self._view)
         self._records = StoredRecords(self.index, kept=_keep_shards(self.index, self._feeding))
+        self._ahead: ReadAhead | None = None
+        if isinstance(self.order, ShardsOrder) and self._records.in_store:
+            shared = self.order, self.index, self._records
+            self._ahead = ReadAhead(*shared, self._feeding, self._passes, self.steps)
         self._announced: dict[tuple[int, int], tuple[Arrays, list[Entry]]] = {}
         for held in (self._held, self._held_masks):
             if held is not None:
@@ -148,7 +160,11 @@ class BatchReader:
     def announce(self, epoch: int, step: int) -> None:
         """Begins to fetch a batch's records, where they are in a store, for a later `read`."""
         self._open_in_fork()
+        if self._ahead is not None:
+            self._ahead.advance(epoch, step)
         announced = self._announce(epoch, step)
+        if self._ahead is not None:
+            self._ahead.release(epoch, self._list_positions(step))
         with self._lock:
             former = [self._announced.pop((epoch, step), None)]
             self._announced[epoch, step] = announced
@@ -163,6 +179,8 @@ class BatchReader:
         with self._lock:
             former = self._announced.pop((epoch, step), None)
         self._release([former])
+        if self._ahead is not None:
+            self._ahead.close()
 
     def _release(self, announced: Sequence[tuple[Arrays, list[Entry]] | None]) -> None:
         for each in announced:
@@ -192,20 +210,21 @@ class BatchReader:
     def _draw(self, epoch: int, step: int) -> tuple[Arrays, list[Entry]]:
         """What `draw` gives, and where the records are."""
         draws, passes, feeding = self.draw_records(epoch, step), self._passes, self._feeding
-        rows, views, copies = draws.rows, draws.views, draws.copies
-        if not self._reads_whole_batches:
-            start, stop = passes.cut_share(len(rows), feeding)
-            rows, views, copies = rows[start:stop], views[start:stop], copies[start:stop]
-        found = self.index.take(rows)
-        entries = found.list_entries(rows)
-        sizes = {"height": found.height, "width": found.width}
-        drawn = {ROW: rows, CLASS: found.label, **sizes}
-        drawn = {name: values.astype(np.int64) for name, values in drawn.items()}
+        share = self._cut_share(len(draws.rows))
+        rows, views, copies = draws.rows[share], draws.views[share], draws.copies[share]
+        found = self._ahead and self._ahead.find(epoch, self._list_positions(step))
+        if found:
+            entries, ids = [entry for entry, _ in found], np.array([each for _, each in found])
+        else:
+            taken = self.index.take(rows)
+            entries, ids = taken.list_entries(rows), taken.first_ids()
+        drawn = {ROW: rows.astype(np.int64)}
+        for name, column in ((CLASS, "label"), ("height", "height"), ("width", "width")):
+            drawn[name] = np.array([getattr(entry, column) for entry in entries], np.int64)
         if not passes.training:
             return drawn, entries
         # With mirror images each crop comes twice, and both share all random steps.
         mirrors = feeding.many_views.mirror
-        ids = np.ascontiguousarray(found.record_id[:, :8]).view(">i8")[:, 0].astype(np.int64)
         keys = record_keys(passes.seed, epoch, ids, copies)
         drawn[KEY] = fold(keys, views // 2 if mirrors else views)
         drawn[MIRRORED] = (views % 2 == 1) & mirrors
@@ -213,6 +232,17 @@ class BatchReader:
             sides = np.stack([drawn["height"], drawn["width"]], axis=1)
             drawn[WINDOW] = draw_crop_windows(sides, fold(drawn[KEY], 0), self._crop)
         return drawn, entries
+
+    def _list_positions(self, step: int) -> list[int]:
+        """The positions that this worker's part of a batch draws."""
+        size, length = self._feeding.batch_size, self.order.length
+        positions = batch_positions(step, size, length, self.remainder)
+        return positions[self._cut_share(len(positions))].tolist()
+
+    def _cut_share(self, count: int) -> slice:
+        if self._reads_whole_batches:
+            return slice(count)
+        return slice(*self._passes.cut_share(count, self._feeding))
 
     def draw_records(self, epoch: int, step: int) -> Draws:
         """Which records and views one batch holds, of all workers together."""
@@ -327,6 +357,9 @@ class BatchReader:
             ahead, size = self._feeding.ahead_batches, self._feeding.batch_size
             made_of = f"{ahead} ahead_batches x {size} batch_size, encoded"
             stages.append(Stage("fetched ahead", ahead * size * index.record_bytes, made_of))
+        if self._ahead is not None:
+            stages.append(self._ahead.plan())
+            check_budget(stages[-1:], self._feeding, use)  # Which `batches` asks for nothing else.
         return stages
 
     def hold_decoded(self, others: list[Stage]) -> list[Stage]:

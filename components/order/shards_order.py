@@ -5,6 +5,7 @@ parts, its lanes, each of which goes through shards of its own, one after the ot
 `interleave` and a shuffle buffer are for, but computed: nothing is read to know what comes.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterator
 
@@ -13,6 +14,23 @@ import numpy as np
 from image_pipeline.components.order.draws import Draws, Rows, check_rows, find_place, take_rows
 from image_pipeline.components.order.many_views import choose_views, shuffle_halves
 from image_pipeline.components.order.permutation import check_positions, invert, permute
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Piece:
+    """Neighbours in a shard, of one lane and epoch.
+
+    Attributes:
+      epoch: its number.
+      rows: int64 [n], rows of the index, ascending.
+      positions: int64 [n], the positions of the epoch that draw them.
+      end: where the lane's next piece begins, see `ShardsOrder.look`.
+    """
+
+    epoch: int
+    rows: np.ndarray
+    positions: np.ndarray
+    end: int
 
 
 class ShardsOrder:
@@ -53,14 +71,16 @@ class ShardsOrder:
                 "batch_size, shards_at_once and views must be positive, got "
                 f"{batch_size}, {shards_at_once} and {views}."
             )
-        self.rows, self.views, self._seed, self._batch_size = rows, views, seed, batch_size
+        self.rows, self.views, self._seed = rows, views, seed
+        self._batch_size = batch_size = min(batch_size, len(rows))
         edges = _count_below(rows, starts)
         is_read = np.diff(edges) > 0
         self._firsts, self._counts = edges[:-1][is_read], np.diff(edges)[is_read]
-        lanes = min(shards_at_once, batch_size)
+        self.lanes = lanes = min(shards_at_once, batch_size)
         # The first place of each lane in a batch, and its first row of those that are dealt.
         self._places = -(-np.arange(lanes + 1, dtype=np.int64) * batch_size // lanes)
-        self._dealt = self._count_drawn(len(rows))
+        self._dealt = self._count_before(len(rows))
+        self.longest_shard = int(self._counts.max())
         # Of the epoch that is read and, at its end, the next one.
         self._cut = functools.lru_cache(maxsize=2)(self._cut_epoch)
 
@@ -78,7 +98,7 @@ class ShardsOrder:
         """
         if self.views == 1:
             return self.length
-        longest = min(int(self._counts.max()), int(np.diff(self._dealt).max()))
+        longest = min(self.longest_shard, int(np.diff(self._dealt).max()))
         between, width = -(-longest // 2) - 1, int(np.diff(self._places).min())
         steps = (width - 1 + between) // width
         return len(self.rows) - steps * (self._batch_size - width) - between
@@ -88,7 +108,7 @@ class ShardsOrder:
         check_positions(positions, self.length)
         passes, within = np.divmod(positions, len(self.rows))
         steps, places = np.divmod(within, self._batch_size)
-        lanes = places * (len(self._places) - 1) // self._batch_size
+        lanes = places * self.lanes // self._batch_size
         widths = np.diff(self._places)[lanes]
         dealt = self._dealt[lanes] + steps * widths + places - self._places[lanes]
         cuts, firsts = self._cut(epoch)
@@ -120,7 +140,43 @@ class ShardsOrder:
         places += self._places[lanes]
         return passes * len(self.rows) + steps * self._batch_size + places
 
-    def _count_drawn(self, within: int) -> np.ndarray:
+    def count_drawn(self, epoch: int, end: int) -> list[int]:
+        """How much each lane has drawn, from epoch 0 to before a position of an epoch."""
+        passes, within = divmod(min(end, self.length), len(self.rows))
+        whole = np.diff(self._dealt) * (epoch * self.views + passes)
+        return (whole + np.diff(self._count_before(within))).tolist()
+
+    def find_segment(self, lane: int, drawn: int) -> int:
+        """Where the segment began from which a lane draws after so many draws since epoch 0."""
+        epoch, _, dealt = self._find_lap(lane, drawn)
+        cuts, _ = self._cut(epoch)
+        return drawn - dealt + int(cuts[np.searchsorted(cuts, dealt, side="right") - 1])
+
+    def look(self, lane: int, drawn: int, most: int) -> Piece:
+        """What a lane draws from a segment, as it is stored.
+
+        Args:
+          lane: its number.
+          drawn: where the piece begins, in draws of the lane since epoch 0: as `find_segment` says,
+            or the piece before it.
+          most: rows.
+        """
+        epoch, passes, dealt = self._find_lap(lane, drawn)
+        cuts, firsts = self._cut(epoch)
+        segment = int(np.searchsorted(cuts, dealt, side="right")) - 1
+        places = np.arange(dealt, min(dealt + most, int(cuts[segment + 1]))) - cuts[segment]
+        rows = take_rows(self.rows, firsts[segment] + places)
+        segments, in_pass = np.full_like(places, segment), np.full_like(places, passes)
+        mixed = cuts[segment] + self._mix(epoch, in_pass, segments, places, invert)
+        return Piece(epoch, rows, self._find_dealt(in_pass, mixed), drawn + len(places))
+
+    def _find_lap(self, lane: int, drawn: int) -> tuple[int, int, int]:
+        """Of a lane's draw: the epoch, the pass there, and its place among what is dealt."""
+        first, end = self._dealt[lane : lane + 2].tolist()
+        lap, number = divmod(drawn, end - first)
+        return *divmod(lap, self.views), first + number
+
+    def _count_before(self, within: int) -> np.ndarray:
         """How many of a pass's first positions are places before each lane: int64 [lanes + 1]."""
         steps, rest = divmod(within, self._batch_size)
         return steps * self._places + np.minimum(rest, self._places)
@@ -148,9 +204,9 @@ class ShardsOrder:
         shuffle: Callable[..., np.ndarray] = permute,
     ) -> np.ndarray:
         """Permutes places within their segments, or inverts that: int64 [n]."""
-        mixed, (cuts, _) = np.empty_like(places), self._cut(epoch)
+        mixed, lengths = np.empty_like(places), np.diff(self._cut(epoch)[0])
         for segment, own in _group(segments):
-            length, key = int(cuts[segment + 1] - cuts[segment]), (self._seed, epoch, segment)
+            length, key = int(lengths[segment]), (self._seed, epoch, segment)
             moved = places[own]
             if self.views > 1 and shuffle is permute:
                 moved = shuffle_halves(passes[own], moved, length, key)

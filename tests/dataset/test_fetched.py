@@ -85,6 +85,17 @@ def test_a_record_is_asked_for_once_however_often_it_is_read_and_announced(asked
     assert not fetched._users
 
 
+def test_of_a_request_no_more_is_held_than_is_needed(asked):
+    fetched, wanted = FetchedRecords(SHARDS), places(1)
+    fetched.announce(wanted)
+    assert [fetched.read(place) for place in wanted] == expected(wanted)
+    answer = fetched._answers[wanted[3]].result()
+    fetched.release(wanted[:3])
+    assert [*answer] == wanted[3:]
+    assert fetched.read(wanted[3]) == expected(wanted)[3]
+    assert len(asked) == 1
+
+
 def test_announcing_waits_for_nothing(monkeypatch):
     go_on = threading.Event()
 

@@ -132,3 +132,53 @@ def test_a_shard_that_is_gone_is_named(places, store):
     files.delete(shard)
     with pytest.raises(UserError, match=r"Cannot read the shard .*Split-train"):
         list(batches)
+
+
+SHARDS = {"shuffle": "shards", "shards_at_once": 2, "batch_size": 4}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("remainder", ["keep", "drop", "pad"])
+def test_by_shards_a_few_requests_bring_the_same_batches(
+    places, requested, workers, remainder, monkeypatch
+):
+    monkeypatch.setattr(fetched, "_GAP_BYTES", 0)
+    options = SHARDS | {"remainder": remainder, "epochs": 2, "seed": 3}
+    whole = digests(open_batches(places, "local", **options))
+    shares, read = [], []
+    for worker in range(workers):
+        batches = open_batches(places, worker=worker, workers=workers, **options)
+        requested.clear()
+        shares.append(digests(batches))
+        read.append((len(requested), sum(requested)))
+        assert not held(batches)
+        assert not batches._reader._ahead._held
+    assert [b"".join(parts) for parts in zip(*shares, strict=True)] == whole
+    images = api.random_access(f"{places['local']}/data")
+    stored = sum(images._index.column("length").tolist()) + 16 * len(images)
+    # Two epochs of all records, or less: what is still held of the one is there for the other.
+    padded = images._index.column("length").max() + 16
+    assert stored / 2 < sum(size for _, size in read) <= 2 * (stored + 3 * padded)
+    assert sum(number for number, _ in read) < len(images)
+
+
+def test_by_shards_batches_that_are_left_are_forgotten(places):
+    batches = open_batches(places, **SHARDS)
+    next(iter(batches))
+    assert not held(batches)
+    assert not batches._reader._ahead._held
+    assert digests(batches) == digests(open_batches(places, "local", first_step=1, **SHARDS))
+
+
+def test_by_shards_tensorflow_s_batches_are_the_same(places):
+    options = OPTIONS | SHARDS | {"epochs": 3, "seed": 4}
+    local, store = (api.input_fn(f"{places[root]}/data", **options) for root in ("local", "store"))
+    for (images, labels), (others, theirs) in zip(local, store, strict=True):
+        np.testing.assert_array_equal(images, others)
+        np.testing.assert_array_equal(labels, theirs)
+
+
+def test_by_shards_too_little_memory_is_refused_by_its_numbers(places):
+    told = r"shards ahead .* MB  2 of shards_at_once x 0.0 MB, the largest shard"
+    with pytest.raises(UserError, match=told):
+        open_batches(places, **SHARDS, memory_fraction=1e-6)
