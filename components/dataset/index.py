@@ -62,7 +62,8 @@ class IndexRows(NamedTuple):
       shard: int32 [n], number of the record's shard in `RecordIndex.shard_paths`.
       offset: int64 [n], position of the record's length field in its shard, in bytes.
       length: int64 [n], size of the serialized tf.train.Example, in bytes.
-      image_length: int32 [n], size of the stored image, which ends the example, in bytes.
+      image_length: int32 [n], size of the stored image, which ends the example, in bytes; 0 where
+        only the example tells where it is.
       height: int32 [n], of the stored image, in pixels.
       width: int32 [n].
       channels: uint8 [n].
@@ -108,7 +109,7 @@ class Entry(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class _DataSet:
+class DataSet:
     """Some shards of one data set, and the rows of all that it has.
 
     Attributes:
@@ -123,6 +124,7 @@ class _DataSet:
       classes: those of the splits that are read, sorted.
       dtype: of values that are stored as pixels.
       nbytes: what its rows hold in memory, in bytes.
+      is_ours: whether ingest wrote it, and its index, which has further columns.
     """
 
     root: str
@@ -136,6 +138,7 @@ class _DataSet:
     classes: Sequence[str]
     dtype: record.PixelType
     nbytes: int = 0
+    is_ours: bool = True
 
 
 class RecordIndex:
@@ -151,11 +154,12 @@ class RecordIndex:
       classes: the names of the classes of the splits that are read, sorted.
       dtype: of the values of images that are stored as pixels.
       starts: int64 [shards + 1], the first row of each shard, and the number of all records.
+      is_ours: whether all are of data sets that ingest wrote.
       sizes: int64 [shards], in bytes; of a data set without `index.rows` the greatest there is.
       nbytes: what is held in memory but for columns, in bytes.
     """
 
-    def __init__(self, data_sets: Sequence[_DataSet]):
+    def __init__(self, data_sets: Sequence[DataSet]):
         """Puts the shards of one or more data sets one after the other.
 
         Raises:
@@ -165,6 +169,7 @@ class RecordIndex:
         self.shard_paths = tuple(path for each in data_sets for path in each.shard_paths)
         self.classes = tuple(sorted({name for each in data_sets for name in each.classes}))
         self.dtype = _common_type(data_sets)
+        self.is_ours = all(each.is_ours for each in data_sets)
         self._data_sets = data_sets
         joined = {
             name: np.concatenate([getattr(each, name) for each in data_sets])
@@ -274,6 +279,8 @@ class RecordIndex:
         """Names a record for a message: its shard, its number there and its source."""
         shard = int(np.searchsorted(self.starts, row, "right")) - 1
         number, path = row - int(self.starts[shard]), self.shard_paths[shard]
+        if not self.is_ours:
+            return f"record {number} of {path}"
         source = read_table([path], ["source"])["source"][number].as_py()
         return f"record {number} of {path} (source {source!r})"
 
@@ -310,7 +317,7 @@ def read_index(
     )
 
 
-def _common_type(data_sets: Sequence[_DataSet]) -> record.PixelType:
+def _common_type(data_sets: Sequence[DataSet]) -> record.PixelType:
     """The type of all data sets' values."""
     by_type = {each.dtype: each.root for each in data_sets}
     if len(by_type) > 1:
@@ -322,7 +329,7 @@ def _common_type(data_sets: Sequence[_DataSet]) -> record.PixelType:
     return next(iter(by_type))
 
 
-def _open(root: str, paths: tuple[str, ...], manifest: Manifest | None) -> _DataSet:
+def _open(root: str, paths: tuple[str, ...], manifest: Manifest | None) -> DataSet:
     """Opens the rows of one data set."""
     if manifest is None and has_manifest(root):
         manifest = read_manifest(root)
@@ -335,7 +342,7 @@ def _open(root: str, paths: tuple[str, ...], manifest: Manifest | None) -> _Data
     counts = np.array([*(shard.records for shard in listed), 0], np.int64)[chosen]
     check_all_known(counts, paths, root)
     splits = {parse_split(path) for path in paths}
-    return _DataSet(
+    return DataSet(
         root=root,
         shard_paths=paths,
         counts=counts,
@@ -349,7 +356,7 @@ def _open(root: str, paths: tuple[str, ...], manifest: Manifest | None) -> _Data
     )
 
 
-def _load(root: str, paths: tuple[str, ...]) -> _DataSet:
+def _load(root: str, paths: tuple[str, ...]) -> DataSet:
     """Makes the rows of a data set that has none, in memory.
 
     From the index, row group by row group, so that at most one is held as text: ten million records
@@ -381,7 +388,7 @@ def _load(root: str, paths: tuple[str, ...]) -> _DataSet:
     keys, last = np.zeros(len(paths), np.uint64), rows[firsts + counts - 1]
     of_row = np.repeat(np.arange(len(paths)), counts)
     rows["check"] = compute_checks(rows, np.arange(len(rows)) - firsts[of_row], keys[of_row])
-    return _DataSet(
+    return DataSet(
         root=root,
         shard_paths=paths,
         counts=counts,

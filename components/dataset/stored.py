@@ -15,6 +15,7 @@ import numpy as np
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.examples import find_bytes
 from image_pipeline.components.dataset.fetched import FetchedRecords, KeptShards, Place
 from image_pipeline.components.dataset.index import Entry, RecordIndex
 from image_pipeline.components.dataset.tfrecord import (
@@ -143,13 +144,18 @@ class StoredRecords:
         entry = self.locate(at)
         serialized = self.read(entry, verify)
         encoded = memoryview(serialized)[len(serialized) - entry.image_length :]  # Its end.
+        if not entry.image_length:
+            encoded = self._find_bytes(entry, serialized, record.IMAGE)
         sides = entry.height, entry.width, entry.channels
         return StoredImage(encoded, *sides, entry.is_raw, self.index.dtype)
 
     def read_mask(self, at: int | Entry, verify: bool = False) -> bytes:
         """The mask of one record, as it is stored; otherwise like `read`."""
+        return bytes(self._find_bytes(at, self.read(at, verify), record.MASK))
+
+    def _find_bytes(self, at: int | Entry, serialized: bytes, key: str) -> memoryview:
         try:
-            return record.read_feature(self.read(at, verify), record.MASK_COLUMN)
+            return find_bytes(serialized, key)
         except ValueError as error:
             raise self.bad_record(at, error) from error
 
@@ -190,7 +196,8 @@ class StoredRecords:
         # A data set's iterator that has failed may be garbage by now, and this one of its threads.
         with pause_collection():
             described = self.index.describe(at.row if isinstance(at, Entry) else at)
+        again = "run ingest again" if self.index.is_ours else "write its file again"
         return UserError(
-            f"{described} is damaged: {problem}; run ingest again, or set "
+            f"{described} is damaged: {problem}; {again}, or set "
             "feeding.bad_records=skip to go on without it."
         )

@@ -1,6 +1,7 @@
 """From shards to batches: the whole input pipeline, read top to bottom."""
 
 import logging
+import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -316,7 +317,8 @@ class ImageBatches:
         batch = dict(zip(dtypes, values, strict=True))
         for name in {*batch} - {"image", record.MASK, WINDOW}:
             batch[name].set_shape([None])
-        batch[contract.LABEL_INPUT] = tf.gather(tf.constant(reader.index.classes), batch[CLASS])
+        names = [os.fsencode(name) for name in reader.index.classes]
+        batch[contract.LABEL_INPUT] = tf.gather(tf.constant(names), batch[CLASS])
         if further:
             batch |= parse_batch(batch[SERIALIZED], further)
         return self._place_and_select(batch)

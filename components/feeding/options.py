@@ -1,6 +1,8 @@
 """Options for how training reads records."""
 
+import os
 import re
+import tempfile
 from typing import Literal
 
 import pydantic
@@ -227,6 +229,11 @@ class FeedingOptions(Options):
         return self
 
     @property
+    def cache_folder(self) -> str:
+        """`cache_dir`, or where it is by default."""
+        return self.cache_dir or os.path.join(tempfile.gettempdir(), "image-pipeline-records")
+
+    @property
     def steps(self) -> Steps:
         """The random steps of training: nothing is random that is not named."""
         return self.augment or ()
@@ -249,6 +256,12 @@ class FeedingOptions(Options):
 
     def _has(self, *kinds: type[Options]) -> bool:
         return any(isinstance(step, kinds) for step in self.steps)
+
+    def table_options(self) -> list[str]:
+        """The options in use that need columns of the index that only ingest writes."""
+        defaults = FeedingOptions.model_construct()
+        names = ("select", "balance_by", "eval_subset")
+        return [name for name in names if getattr(self, name) != getattr(defaults, name)]
 
     def index_options(self) -> list[str]:
         """The options in use that need the index."""

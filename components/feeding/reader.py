@@ -7,7 +7,6 @@ import dataclasses
 import logging
 import os
 import sys
-import tempfile
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -396,5 +395,5 @@ def _keep_shards(index: RecordIndex, feeding: FeedingOptions) -> KeptShards | No
     """Where records of shards in a store are kept; None if none are."""
     if not feeding.cache_bytes or all(map(files.is_local, index.roots)):
         return None
-    folder = feeding.cache_dir or os.path.join(tempfile.gettempdir(), "image-pipeline-records")
-    return KeptShards(os.path.join(folder, index.identity), index.sizes, feeding.cache_bytes)
+    folder = os.path.join(feeding.cache_folder, index.identity)
+    return KeptShards(folder, index.sizes, feeding.cache_bytes)

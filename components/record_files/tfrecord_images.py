@@ -14,16 +14,16 @@ import numpy as np
 from image_pipeline.components.archives.byte_ranges import read_range
 from image_pipeline.components.archives.file_bytes import open_packed
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, masked_crc
-from image_pipeline.components.images.bad_image import CORRUPT, UNSUPPORTED, BadImage
-from image_pipeline.components.images.npy import make_header
-from image_pipeline.components.record_files.examples import (
+from image_pipeline.components.dataset.examples import (
     Feature,
     Parts,
     iterate_fields,
     parse_list,
     read_varint,
 )
+from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, masked_crc
+from image_pipeline.components.images.bad_image import CORRUPT, UNSUPPORTED, BadImage
+from image_pipeline.components.images.npy import make_header
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.components.sources.rows import Location
 

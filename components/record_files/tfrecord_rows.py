@@ -11,9 +11,9 @@ from typing import Any
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset import paths, record
+from image_pipeline.components.dataset.examples import Feature, find_feature, parse_example
 from image_pipeline.components.images.kind import HEAD_BYTES, tell_kind
 from image_pipeline.components.labels.box_cells import BOXES, FORMAT, IDS, SIZE, StatedBoxes
-from image_pipeline.components.record_files.examples import Feature, find_feature, parse_example
 from image_pipeline.components.record_files.tfds import NO_NAME, Described, describe
 from image_pipeline.components.record_files.tfrecord_frames import (
     Frame,

@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from image_pipeline.components.archives.archive_members import list_members
+from image_pipeline.components.dataset.examples import Parts, parse_example
 from image_pipeline.components.dataset.tfrecord import frame, masked_crc
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.record_files import tfrecord_frames, tfrecord_rows
 from image_pipeline.components.record_files.columnar_rows import read_arrow, read_parquet
-from image_pipeline.components.record_files.examples import Parts, parse_example
 from image_pipeline.components.record_files.tfrecord_images import find_tensor
 from image_pipeline.components.record_files.tfrecord_rows import read_examples
 from image_pipeline.components.sources import rows

@@ -168,7 +168,7 @@ def test_training_takes_records_of_unknown_class_and_counts_them(name, tmp_path)
     trainer.run_fn(fn_args)
     history = json.loads((tmp_path / "run" / "history.json").read_text())
     assert all(np.isfinite(values).all() for values in history["metrics"].values())
-    assert history["unknown_records"] == {"train": None, "eval": None}  # there is no index
+    assert history["unknown_records"] == {"train": 3, "eval": 2}
 
 
 @pytest.mark.wide

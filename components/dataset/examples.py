@@ -72,6 +72,15 @@ def find_feature(data: Any, start: int, end: int, name: str) -> tuple[int, int]:
     return dict(_list_spans(data, start, end, Parts()))[name]
 
 
+def find_bytes(data: bytes, name: str) -> memoryview:
+    """The one value of a feature of bytes; raises ValueError if there is none, or several."""
+    feature = parse_example(data, 0, len(data)).get(name)
+    if feature is None or feature.kind != "string" or len(feature.values) != 1:
+        raise ValueError(f"the feature {name!r} is missing, or is not one value of bytes")
+    ((start, end),) = feature.values
+    return memoryview(data)[start:end]
+
+
 def parse_list(data: bytes) -> list[Any]:
     """The numbers of a feature."""
     return _parse_feature(data, 0, len(data), Parts()).values

@@ -4,7 +4,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-from image_pipeline.components.record_files.examples import parse_example
+from image_pipeline.components.dataset.examples import parse_example
 from tests.data_set_files import encode_example, encode_feature, field, varint
 
 pytestmark = pytest.mark.unit
