@@ -26,6 +26,7 @@ from image_pipeline.commands.preview import preview
 from image_pipeline.commands.quarantine import quarantine
 from image_pipeline.commands.report import report
 from image_pipeline.commands.run import demo, run
+from image_pipeline.commands.seen import seen
 from image_pipeline.commands.shared import EndsIfInterrupted, UnexpectedError, say
 from image_pipeline.commands.submit import submit
 from image_pipeline.commands.train import train
@@ -74,6 +75,7 @@ for command in (
     quarantine,
     report,
     run,
+    seen,
     submit,
     train,
     verify,

@@ -2,7 +2,12 @@
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.tasks.signatures import MODEL_FILE
+from image_pipeline.components.feeding.certificate import (
+    CERTIFICATE,
+    Certificate,
+    read_certificate,
+)
+from image_pipeline.components.tasks.signatures import EXTRA_FOLDER, MODEL_FILE
 from image_pipeline.run_folder import SERVED_MODEL, RunFolder, list_versions
 
 
@@ -40,3 +45,21 @@ def find_model(folder: str) -> str:
         f"{folder!r} {what}: there must be {MODEL_FILE} in it or in a version's folder below it; "
         "give an exported model's folder, that of --push, or the --output of `image-pipeline run`."
     )
+
+
+def find_certificate(folder: str) -> Certificate:
+    """What a model was fed, by the folder of a checkpoint, or one that `find_model` knows.
+
+    Raises:
+      UserError: if there is no model, or nothing says what it was fed.
+    """
+    if (found := read_certificate(folder)) is None:
+        model = find_model(folder)
+        found = read_certificate(files.join(model, EXTRA_FOLDER))
+        if found is None:
+            raise UserError(
+                f"{model!r} has no {EXTRA_FOLDER}/{CERTIFICATE}: it was trained by an earlier "
+                "version, on files without a manifest, or outside of this Trainer; for an order by "
+                "itself, image_pipeline.batches(…).where(image) says when an image is fed."
+            )
+    return found

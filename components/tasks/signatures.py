@@ -1,5 +1,6 @@
 """The names of an exported model's signatures, their inputs and their outputs."""
 
+EXTRA_FOLDER = "assets.extra"  # of a SavedModel's folder, for what TensorFlow does not read
 MODEL_FILE = "saved_model.pb"  # whoever serves models takes a folder that has it for whole
 
 # Signatures.

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError, explain_shortage
+from image_pipeline.components.feeding.certificate import Certificate, write_certificate
 from image_pipeline.components.json_files import read_json
 from image_pipeline.components.json_text import to_sealed_json
 from image_pipeline.components.messages import describe_error
@@ -45,6 +46,7 @@ class Checkpoints(StepsCallback):
         steps_per_epoch: int,
         state: tf.Module | None = None,
         clock: EpochClock | None = None,
+        fed: Certificate | None = None,
     ):
         """Takes where checkpoints go, where training starts, and what else is to be kept."""
         super().__init__()
@@ -54,6 +56,7 @@ class Checkpoints(StepsCallback):
         self._steps_per_epoch = steps_per_epoch
         self._state = state
         self._clock = clock
+        self._fed = fed
 
     def find_latest(self) -> str | None:
         """The folder of the latest checkpoint, if there is one."""
@@ -83,6 +86,8 @@ class Checkpoints(StepsCallback):
             _trackable(self.model, self._state).write(os.path.join(local, _STATE))
             if self._clock is not None:
                 write_history(local, self._clock.history(self._steps_per_epoch))
+            if self._fed is not None:
+                write_certificate(local, self._fed.until(position.epoch, position.step))
             kept = to_sealed_json({"keeps": _name_state(self.model)}).encode()
             files.write_file(files.join(local, _OPTIMIZER_FILE), kept)
             # It appears complete or not at all.

@@ -1,5 +1,6 @@
 """Where training goes on: whether there is a checkpoint of this very training, and from where."""
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Iterator
@@ -11,8 +12,10 @@ import tensorflow as tf
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.analysis import read_analysis
+from image_pipeline.components.feeding.certificate import Certificate, read_certificate
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.order.batches import Position
+from image_pipeline.components.tasks.signatures import EXTRA_FOLDER
 from image_pipeline.components.training.checkpoint import (
     WAY_OUT,
     Checkpoints,
@@ -22,6 +25,7 @@ from image_pipeline.components.training.checkpoint import (
 )
 from image_pipeline.components.training.epoch_clock import EpochClock
 from image_pipeline.components.training.history import read_history
+from image_pipeline.components.training.recipe import is_ours, name_start
 
 # What a graph's folder, which may be analysed anew, says of what a model learns from.
 _OF_THE_GRAPH = {
@@ -44,7 +48,8 @@ def resume(
     steps: int,
     clock: EpochClock,
     state: tf.Module | None = None,
-) -> tuple[Position, list[Checkpoints]]:
+    fed: Certificate | None = None,
+) -> tuple[Position, list[Checkpoints], Certificate | None]:
     """Restores the model from its latest checkpoint.
 
     Args:
@@ -55,9 +60,11 @@ def resume(
       steps: batches per epoch.
       clock: is given the epochs that have ended, and checkpoints keep what it knows.
       state: what checkpoints keep beside the model and its optimizer; restored as well.
+      fed: the certificate of this training alone, from its first batch on.
 
     Returns:
-      Where training resumes, and the callbacks that store checkpoints from there on.
+      Where training resumes, the callbacks that store checkpoints from there on, and the
+      certificate with what the model was fed before.
 
     Raises:
       UserError: if the checkpoint is from another training, is past its end, or at a position that
@@ -93,9 +100,40 @@ def resume(
         )
     if latest is not None and (ended := read_history(latest, WAY_OUT)):
         clock.go_on(ended)
+    if fed is not None:
+        fed = _follow(fed, start, training, latest, is_own=latest != training.resume_from)
     if folder is None:
-        return start, []
-    return start, [Checkpoints(folder, training.checkpoint_steps, start, steps, state, clock)]
+        return start, [], fed
+    every = training.checkpoint_steps
+    return start, [Checkpoints(folder, every, start, steps, state, clock, fed)], fed
+
+
+def _follow(
+    fed: Certificate, start: Position, training: TrainingOptions, latest: str | None, is_own: bool
+) -> Certificate:
+    """The certificate of a training behind that of what it goes on from.
+
+    Args:
+      fed: of the training alone.
+      start: where it begins.
+      training: names the first weights.
+      latest: the checkpoint that it goes on from, if it does.
+      is_own: whether that is of this very training.
+    """
+    begun = fed.begin(start.epoch, start.step)
+    if latest is not None:
+        before = read_certificate(latest)
+        if before is not None:
+            return before.go_on(begun)
+        # Of a version that wrote none: what was fed in this training is known all the same.
+        return fed if is_own else dataclasses.replace(begun, started_from=latest)
+    if training.weights is None:
+        return fed
+    if is_ours(training.weights):
+        before = read_certificate(files.join(training.weights, EXTRA_FOLDER))
+        if before is not None:
+            return before.go_on(fed)
+    return dataclasses.replace(fed, started_from=name_start(training))
 
 
 def name_run(fn_args: Any) -> str:

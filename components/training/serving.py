@@ -6,6 +6,7 @@ is damaged or not an image is reported in its own row; the others are answered.
 """
 
 import io
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset.tfrecord import frame
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
+from image_pipeline.components.feeding.certificate import Certificate, write_certificate
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.served.checked import take_views
 from image_pipeline.components.served.decode import ALL_LEVELS, trace_decoder
@@ -30,6 +32,7 @@ from image_pipeline.components.tasks.signatures import (
     EMBEDDING,
     ERROR,
     EXAMPLES,
+    EXTRA_FOLDER,
     IMAGE_BYTES,
     MODEL_FILE,
     PIXELS,
@@ -47,7 +50,7 @@ from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.options import ViewOptions
 
 _WHITE = (255, 255, 255)
-WARM_UP_FILE = ("assets.extra", "tf_serving_warmup_requests")  # TensorFlow Serving's own names
+WARM_UP_FILE = (EXTRA_FOLDER, "tf_serving_warmup_requests")  # TensorFlow Serving's own name
 
 
 def export_model(
@@ -58,6 +61,7 @@ def export_model(
     export_dir: str,
     gives_logits: bool = False,
     task: Task = CLASSIFICATION,
+    fed: Certificate | None = None,
 ) -> None:
     """Writes the SavedModel, with the signatures that `signatures.py` names.
 
@@ -69,6 +73,7 @@ def export_model(
       export_dir: where the SavedModel goes.
       gives_logits: whether the model gives logits, so that their activation is added.
       task: what the model has learned.
+      fed: what it was fed, which goes with it; None if that is not known.
 
     Raises:
       UserError: if the model's weights, or its outputs for a grey image, are not finite.
@@ -88,6 +93,8 @@ def export_model(
     with write_tree(export_dir, last=MODEL_FILE) as folder:
         tf.saved_model.save(served, folder, signatures=signatures)
         _write_warm_up(folder, view)
+        if fed is not None:
+            write_certificate(os.path.join(folder, EXTRA_FOLDER), fed)
 
 
 def export_trained(model: keras.Model, transform_graph_dir: str, export_dir: str) -> None:

@@ -14,8 +14,10 @@ import keras
 import tensorflow as tf
 
 from image_pipeline.components import progress
+from image_pipeline.components.feeding.certificate import certify
 from image_pipeline.components.feeding.input_fn import input_fn, steps_per_epoch
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.shard_files import match_files
 from image_pipeline.components.models.compiling import set_length
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.choose_task import find_task, name_model
@@ -132,7 +134,10 @@ def run_fn(fn_args: Any) -> None:
         phases = Phases(model, training, steps)
         set_length(model, training.epochs, steps)
         stopping, clock = EarlyStopping(model, training), EpochClock(model)
-        start, checkpoints = resume(fn_args, model, training, steps, clock, stopping.state)
+        fed = certify(match_files(fn_args.train_files), view, feeding, training.seed, steps)
+        start, checkpoints, fed = resume(
+            fn_args, model, training, steps, clock, stopping.state, fed
+        )
         check_same_start(strategy, start, model, training.checkpoint_dir)
         # Made within the first step, the optimizer's variables have it traced twice. A training
         # step of the user's own may give the optimizer other weights than the model's.
@@ -217,10 +222,13 @@ def run_fn(fn_args: Any) -> None:
                 random_steps=[each.model_dump(mode="json") for each in feeding.steps],
             )
             write_history(fn_args.model_run_dir, history)
+            if fed is not None:  # Of the model that is exported, which may be the best epoch's.
+                best = stopping.best_epoch if training.restore_best_weights else None
+                fed = fed.until(history.epochs if best is None else best + 1, 0)
             for trace in profile:
                 trace.write_summary()
             export_model(
                 *(checked.model, graph_dir, view, class_names, fn_args.serving_model_dir),
-                *(checked.gives_logits, task),
+                *(checked.gives_logits, task, fed),
             )
         wait_for_all(together)

@@ -1,0 +1,311 @@
+"""What a model was fed: a few hundred bytes beside it, from which each batch can be named again.
+
+Order and views are functions of the data sets' content, the options, the seed and the position. So
+the certificate is these, and the span of positions; a training that went on from another run's
+checkpoint, or from another model's weights, has that one's parts before its own.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from image_pipeline.components import files
+from image_pipeline.components.dataset.index import read_index, read_table
+from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
+from image_pipeline.components.dataset.paths import INDEX, group_by_root, match_path, parse_split
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.passes import Passes
+from image_pipeline.components.feeding.reader import MIRRORED, ROW, WINDOW, BatchReader
+from image_pipeline.components.json_files import read_json
+from image_pipeline.components.json_text import to_sealed_json
+from image_pipeline.components.views.options import ViewOptions
+
+# Options of how batches are read and what becomes of them, not of which records and views they are.
+_HOW_IT_IS_READ = {
+    *("ahead_batches", "cache_bytes", "cache_dir", "prefetch_batches", "memory_fraction"),
+    *("hold_decoded", "compiled", "verify", "columns", "dtype", "layout", "labels", "eval_subset"),
+}
+CERTIFICATE = "fed.json"
+"""In the folder of a checkpoint, and of a model in `assets.extra`."""
+
+_WAY_OUT = "restore it from a copy; the model itself is not concerned"
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """Batches of one order, from one position up to another.
+
+    Attributes:
+      data: of each data set the `manifest_sha256` of its manifest, and the split.
+      seed: of training.
+      view, feeding: the options, as configurations have them.
+      steps_per_epoch: batches of an epoch.
+      first: epoch and step of the first batch.
+      end: epoch and step of the batch after the last.
+    """
+
+    data: Sequence[tuple[str, str]]
+    seed: int
+    view: Mapping[str, Any]
+    feeding: Mapping[str, Any]
+    steps_per_epoch: int
+    first: tuple[int, int]
+    end: tuple[int, int]
+
+    @property
+    def steps(self) -> int:
+        """How many batches these are."""
+        (epoch, step), (last, end) = self.first, self.end
+        return (last - epoch) * self.steps_per_epoch + end - step
+
+
+@dataclasses.dataclass(frozen=True)
+class Fed:
+    """An image in a batch that a model was fed.
+
+    Attributes:
+      source: its path, as the index has it.
+      label: its class; "" of other labels.
+      part: the number of the certificate's part.
+      epoch, step, place: the batch in that part's order, and its place there.
+      window: top, left, height and width of the crop, in pixels of the stored image; None if crops
+        are not random.
+      mirrored: whether it is the mirror image of another view (`feeding.many_views`).
+    """
+
+    source: str
+    label: str
+    part: int
+    epoch: int
+    step: int
+    place: int
+    window: tuple[int, int, int, int] | None = None
+    mirrored: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Certificate:
+    """What a model was fed, part by part, in the order of time.
+
+    Attributes:
+      parts: one at least.
+      started_from: what it goes on from of which no certificate tells, such as weights of others.
+    """
+
+    parts: Sequence[Part]
+    started_from: str | None = None
+
+    def go_on(self, other: "Certificate") -> "Certificate":
+        """This one and, after it, another, which may go on in the very order."""
+        before, after = list(self.parts), list(other.parts)
+        joined = dataclasses.replace(after[0], first=before[-1].first)
+        if before[-1] == dataclasses.replace(joined, end=after[0].first):
+            before, after[0] = before[:-1], joined
+        return dataclasses.replace(self, parts=[*before, *after])
+
+    def begin(self, epoch: int, step: int) -> "Certificate":
+        """The same before anything of its last part is fed, which begins there."""
+        last = dataclasses.replace(self.parts[-1], first=(epoch, step), end=(epoch, step))
+        return dataclasses.replace(self, parts=[*self.parts[:-1], last])
+
+    def until(self, epoch: int, step: int) -> "Certificate":
+        """The same, but that its last part ends there."""
+        last = dataclasses.replace(self.parts[-1], end=(epoch, step))
+        return dataclasses.replace(self, parts=[*self.parts[:-1], last])
+
+
+def certify(
+    shard_paths: Sequence[str],
+    view: ViewOptions,
+    feeding: FeedingOptions,
+    seed: int,
+    steps_per_epoch: int,
+) -> Certificate | None:
+    """A certificate by which nothing is fed yet; None of files that are no data set's."""
+    if not all(map(match_path, shard_paths)):
+        return None
+    data = []
+    for root, paths in group_by_root(shard_paths):
+        if not has_manifest(root) or (checksum := read_manifest(root).checksum) is None:
+            return None
+        data += [(checksum, split) for split in sorted({parse_split(path) for path in paths})]
+    chosen = feeding.model_dump(mode="json", exclude=_HOW_IT_IS_READ)
+    made = view.model_dump(mode="json")
+    return Certificate([Part(data, seed, made, chosen, steps_per_epoch, (0, 0), (0, 0))])
+
+
+def write_certificate(folder: str, certificate: Certificate) -> None:
+    """Writes it into a folder."""
+    text = to_sealed_json(dataclasses.asdict(certificate))
+    files.write_file(files.join(folder, CERTIFICATE), text.encode())
+
+
+def read_certificate(folder: str) -> Certificate | None:
+    """The certificate in a folder; None if there is none.
+
+    Raises:
+      UserError: if it is damaged.
+    """
+    try:
+        return read_json(files.join(folder, CERTIFICATE), Certificate, _WAY_OUT)
+    except FileNotFoundError:
+        return None
+
+
+class FedBatches:
+    """The batches of a certificate, named from the data sets that its parts were read from."""
+
+    def __init__(self, certificate: Certificate, data_dirs: Sequence[str]):
+        """Opens the data sets, of which names and ids of all records are held in memory.
+
+        Args:
+          certificate: of a model.
+          data_dirs: folders of data sets, among them those that it names; the others are not read.
+
+        Raises:
+          UserError: if one that it names is not among them, or an option is of another version.
+        """
+        self._manifests = {path: read_manifest(path) for path in data_dirs if has_manifest(path)}
+        self._parts = [_OpenPart(part, *self._open(part)) for part in certificate.parts]
+
+    def find(self, image: str) -> list[Fed]:
+        """Every time that an image was fed, in the order of time; as padding, too.
+
+        Args:
+          image: its path, as `source` of the index has it, or its record id.
+
+        Raises:
+          UserError: if it is in none of the splits that the model was fed.
+        """
+        found: list[Fed] = []
+        known = False
+        for number, part in enumerate(self._parts):
+            rows = part.find_rows(image)
+            known |= len(rows) > 0
+            for epoch, steps in part.list_epochs():
+                for step in part.find_steps(epoch, rows):
+                    if step in steps:
+                        batch = part.list_batch(number, epoch, step)
+                        found += [fed for row, fed in batch if row in rows]
+        if not known:
+            raise UserError(
+                f"no image {image!r} is in what the model was fed; give its path as `source` of "
+                f"{INDEX} has it, or its record id."
+            )
+        return found
+
+    def list_batch(self, step: int) -> list[Fed]:
+        """The images of one batch, in their order.
+
+        Args:
+          step: how many batches the model was fed before it.
+
+        Raises:
+          UserError: if it was not fed so many.
+        """
+        left = step
+        for number, part in enumerate(self._parts):
+            if left < part.part.steps:
+                at = part.part.first[1] + left
+                epoch, step_there = divmod(at, part.part.steps_per_epoch)
+                batch = part.list_batch(number, part.part.first[0] + epoch, step_there)
+                return [fed for _, fed in batch]
+            left -= part.part.steps
+        raise UserError(
+            f"the model was fed {step - left:,} batches, so there is no batch {step:,} (from 0)."
+        )
+
+    def _open(self, part: Part) -> tuple[BatchReader, FeedingOptions]:
+        by_checksum = {manifest.checksum: root for root, manifest in self._manifests.items()}
+        missing = [checksum for checksum, _ in part.data if checksum not in by_checksum]
+        if missing:
+            raise UserError(
+                f"the model was fed a data set whose manifest_sha256 is {missing[0]}, but that is "
+                f"none of {', '.join(self._manifests) or 'no folder'}; name its folder by --data."
+            )
+        shards = [
+            (by_checksum[checksum], shard.file)
+            for checksum, split in part.data
+            for shard in self._manifests[by_checksum[checksum]].splits[split].shards
+        ]
+        index = read_index([files.join(*shard) for shard in shards], self._manifests)
+        if index.roots != tuple(dict.fromkeys(root for root, _ in shards)):
+            raise UserError(
+                "the model was fed several data sets in the order of their folders' names, but now "
+                f"that is {', '.join(index.roots)}; name the folders so that they are in the order "
+                "of then."
+            )
+        try:
+            view, feeding = ViewOptions(**part.view), FeedingOptions(**part.feeding)
+        except ValueError as error:
+            raise UserError(
+                "the model was trained with options that this version does not know, so its "
+                f"batches cannot be named ({error}); use the version that trained it."
+            ) from error
+        reader = BatchReader(index, view, feeding, Passes(mode="train", seed=part.seed))
+        if reader.steps != part.steps_per_epoch:
+            raise UserError(
+                f"an epoch had {part.steps_per_epoch:,} batches when the model was trained, but "
+                f"has {reader.steps:,} now: another version draws them; use that one."
+            )
+        return reader, feeding
+
+
+class _OpenPart:
+    """A part whose data sets are open."""
+
+    def __init__(self, part: Part, reader: BatchReader, feeding: FeedingOptions):
+        self.part, self._reader, self._feeding = part, reader, feeding
+        names = read_table(reader.index.shard_paths, ["source", "record_id", "label"])
+        self._sources, self._ids, self._labels = names.columns
+
+    def find_rows(self, image: str) -> list[int]:
+        """The rows of an image, by its path or record id."""
+        is_it = pc.or_(pc.equal(self._sources, image), pc.equal(self._ids, image))
+        return np.flatnonzero(is_it.to_numpy()).tolist()
+
+    def list_epochs(self) -> Iterator[tuple[int, range]]:
+        """Each epoch, and which of its batches were fed."""
+        (first, step), (last, end) = self.part.first, self.part.end
+        for epoch in range(first, last + (end > 0)):
+            stop = end if epoch == last else self.part.steps_per_epoch
+            yield epoch, range(step if epoch == first else 0, stop)
+
+    def find_steps(self, epoch: int, rows: Sequence[int]) -> list[int]:
+        """The batches of an epoch that some rows may be in, sorted."""
+        size, last = self._feeding.batch_size, self.part.steps_per_epoch - 1
+        steps = {
+            position // size
+            for row in rows
+            for position in self._reader.order.find(epoch, row).tolist()
+        }
+        if rows and self._feeding.remainder == "pad":  # By the first records of the epoch.
+            steps.add(last)
+        return sorted(steps)
+
+    def list_batch(self, number: int, epoch: int, step: int) -> list[tuple[int, Fed]]:
+        """The images of a batch, each with its row."""
+        drawn = self._reader.draw(epoch, step)
+        rows = drawn[ROW].tolist()
+        windows = drawn[WINDOW].tolist() if WINDOW in drawn else [None] * len(rows)
+        mirrored = drawn[MIRRORED].tolist()
+        return [
+            (
+                row,
+                Fed(
+                    source=self._sources[row].as_py(),
+                    label=self._labels[row].as_py(),
+                    part=number,
+                    epoch=epoch,
+                    step=step,
+                    place=place,
+                    window=window and tuple(window),
+                    mirrored=mirrored[place],
+                ),
+            )
+            for place, (row, window) in enumerate(zip(rows, windows, strict=True))
+        ]
