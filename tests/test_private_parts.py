@@ -116,7 +116,7 @@ REPLACED = {
     ),
 }
 # Python's own, and names that this project gives.
-PUBLIC = {"_exit", "_fields", "_held_functions", "_make", "_replace"}
+PUBLIC = {"_asdict", "_exit", "_fields", "_held_functions", "_make", "_replace"}
 
 
 @functools.cache
