@@ -119,7 +119,8 @@ def count_ingest(folder: str) -> tuple[Calls, Calls]:
     """
     few = write_images(os.path.join(folder, "few"), _IMAGES)
     more = write_images(os.path.join(folder, "more"), _IMAGES + 1)
-    api.ingest(few, os.path.join(folder, "warm"), shards=1)  # imports
+    for number, images in enumerate((few, more)):  # imports, and what is remembered of a folder
+        api.ingest(images, os.path.join(folder, f"warm-{number}"), shards=1)
     data, larger = os.path.join(folder, "data"), os.path.join(folder, "larger")
     whole = count_calls(lambda: api.ingest(few, data, shards=1))
     return whole, count_calls(lambda: api.ingest(more, larger, shards=1)).more_than(whole)

@@ -31,7 +31,7 @@ import simplejpeg
 import tensorflow as tf
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from image_pipeline.components.images.encode import encode
+from image_pipeline.components.images.prepare import encode
 from image_pipeline.components.views.jpeg_tiles import cut_part
 from rivals import views
 

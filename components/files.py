@@ -172,7 +172,17 @@ def read_regular_file(path: str, most_bytes: int, within: str | None = None) -> 
         status = os.fstat(descriptor)
         _check_regular(status, path)
         if within is not None:
-            _check_within(descriptor, within, path)
+            try:  # Where the opened file is, as Linux tells, and no other system does.
+                opened = os.readlink(f"/proc/self/fd/{descriptor}")
+            except OSError:
+                opened = ""
+            if not opened.startswith("/"):  # Or it is not seen from the root of this process.
+                is_in = is_below(os.path.realpath(path), os.path.realpath(within))
+            else:
+                is_in = is_below(opened, _resolve(within))
+                is_in = is_in or is_below(opened, _resolve.__wrapped__(within))
+            if not is_in:
+                raise OutsideError(errno.EXDEV, "it is in another folder", path)
         blocks, left, size_bytes = [], most_bytes, status.st_size
         # All in one block, plus a byte to see the end; a file that grows takes more blocks.
         while left and (block := os.read(descriptor, asked := min(left, size_bytes + 1))):
@@ -191,20 +201,6 @@ def read_regular_file(path: str, most_bytes: int, within: str | None = None) -> 
 def _check_regular(status: os.stat_result, path: str) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise NotRegularError(errno.EINVAL, "it is no regular file", path)
-
-
-def _check_within(descriptor: int, folder: str, path: str) -> None:
-    """Compares where the opened file is, as Linux tells, and no other system does."""
-    try:
-        opened = os.readlink(f"/proc/self/fd/{descriptor}")
-    except OSError:
-        opened = ""
-    if not opened.startswith("/"):  # Or it is not seen from the root of this process.
-        is_in = is_below(os.path.realpath(path), os.path.realpath(folder))
-    else:
-        is_in = is_below(opened, _resolve(folder)) or is_below(opened, _resolve.__wrapped__(folder))
-    if not is_in:
-        raise OutsideError(errno.EXDEV, "it is in another folder", path)
 
 
 @functools.lru_cache(maxsize=16)  # The folder may be a link that is changed: then it is asked anew.

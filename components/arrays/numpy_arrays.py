@@ -16,7 +16,7 @@ from image_pipeline.components.archives.byte_ranges import find_zipped
 from image_pipeline.components.archives.file_bytes import FileBytes, as_gzip
 from image_pipeline.components.arrays.arrays import StoredArray, read_nothing, read_range
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
-from image_pipeline.components.images.npy import is_npy, read_array_header
+from image_pipeline.components.images.npy import NPY_MAGIC, read_array_header
 
 _HEADER_BYTES = 8192  # more than a header that is read has
 _ENCRYPTED = 1
@@ -81,7 +81,7 @@ def _read_header(head: bytes) -> tuple[tuple[int, ...], np.dtype, int, str]:
     """Shape, type, where the data begins, and why the array cannot be read, if so."""
     unknown = np.dtype("u1")
     try:
-        if not is_npy(head):
+        if not head.startswith(NPY_MAGIC):
             return (), unknown, 0, "damaged: it does not begin as an .npy file"
         header = read_array_header(head)
         dtype = np.dtype(("<", ">")[header.is_big_endian] + header.dtype)

@@ -189,10 +189,18 @@ def encode_example(values: Mapping[str, Value], columns: Sequence[Column] = COLU
     if values.keys() != {column.key for column in columns}:
         wrong = sorted(values.keys() ^ {column.key for column in columns})
         raise KeyError(f"values and columns must name the same features; only one has {wrong}.")
-    entries = [
-        _field(1, _key_field(column.key) + _field(2, _feature(column, values[column.key])))
-        for column in columns
-    ]
+    entries = []
+    for column in columns:
+        value: Any = values[column.key]
+        items = value if column.is_list else [value]
+        # A tf.train.Feature: its bytes_list is field 1, float_list 2, int64_list 3.
+        if column.dtype == "bytes":
+            feature = _field(1, b"".join([_field(1, item) for item in items]))
+        elif column.dtype == "float32":
+            feature = _field(2, _field(1, struct.pack(f"<{len(items)}f", *items)))
+        else:
+            feature = _field(3, _field(1, b"".join(map(_varint, items))))
+        entries.append(_field(1, _key_field(column.key) + _field(2, feature)))
     return _field(1, b"".join(entries))
 
 
@@ -256,11 +264,6 @@ def name_raw(dtype: PixelType) -> bytes:
     return next(name for name, known in RAW_FORMATS.items() if known == dtype)
 
 
-def name_colorspace(channels: int) -> bytes:
-    """What `COLORSPACE` says of an image of so many channels."""
-    return {1: b"GRAY", 3: b"RGB"}.get(channels, b"OTHER")
-
-
 def make_record_id(content: bytes, path: bytes) -> bytes:
     """16 bytes that name a record: equal files at two paths are two records.
 
@@ -274,16 +277,6 @@ def make_record_id(content: bytes, path: bytes) -> bytes:
 @functools.cache
 def _key_field(key: str) -> bytes:
     return _field(1, key.encode())
-
-
-def _feature(column: Column, value: Value) -> bytes:
-    """Serializes a tf.train.Feature: bytes_list is field 1, float_list 2, int64_list 3."""
-    items: Any = value if column.is_list else [value]
-    if column.dtype == "bytes":
-        return _field(1, b"".join(_field(1, item) for item in items))
-    if column.dtype == "float32":
-        return _field(2, _field(1, struct.pack(f"<{len(items)}f", *items)))
-    return _field(3, _field(1, b"".join(_varint(item) for item in items)))
 
 
 def _field(number: int, payload: bytes) -> bytes:

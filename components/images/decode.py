@@ -26,10 +26,8 @@ from image_pipeline.components.images.containers import (
     read_transparent_level,
     take_default_image,
 )
-from image_pipeline.components.images.depth import ALL_LEVELS, Levels
 from image_pipeline.components.images.header import (
     Header,
-    check_file,
     check_size,
     open_image,
     read_header,
@@ -47,13 +45,13 @@ from image_pipeline.components.images.jpeg_holes import (
 )
 from image_pipeline.components.images.kind import tell_kind
 from image_pipeline.components.images.npy import (
+    NPY_MAGIC,
     ArrayHeader,
-    is_npy,
     name_type,
     read_array,
     read_array_header,
 )
-from image_pipeline.components.images.options import PrepareOptions
+from image_pipeline.components.images.options import ALL_LEVELS, Levels, PrepareOptions
 from image_pipeline.components.images.sound import decode_sound
 from image_pipeline.components.images.tiff import decode_tiff_samples, read_tiff_layout
 
@@ -123,8 +121,7 @@ def decode_image(
     Raises:
       BadImage: the file is not a complete, readable image within the limits.
     """
-    check_file(data, options)
-    if is_npy(data):
+    if data.startswith(NPY_MAGIC):
         return _decode_npy(data, options, levels)
     if options.sound is not None and tell_kind(data).name in ("wav", "flac"):
         pixels, source_format, notes = decode_sound(data, options.sound)
@@ -142,8 +139,16 @@ def decode_image(
         # decoders, keep 16 bits, and refuse damage that they find. Pillow reads everything else,
         # except what has been opened `by_extras`.
         if header.source_format == "jpeg":
-            target = options.choose_size(height, width)
-            reduction = 1 if options.is_deep else _choose_reduction(height, width, target)
+            # libjpeg averages blocks of pixels before it computes them, which takes half the time
+            # for large photos. At least 1.5 times the target's sides are left to the resize: then
+            # the result is as near to Pillow's antialiased resize as that of all pixels (0.2 gray
+            # levels nearer, over 7 photos). Sides that are no multiple would be padded, and the
+            # image stretched by a fraction of a pixel.
+            target, reduction = options.choose_size(height, width), 1
+            if not options.is_deep:
+                factor = min(height / target[0], width / target[1])
+                fits = (d for d in (8, 4, 2) if factor >= 1.5 * d and not (height % d or width % d))
+                reduction = next(fits, 1)
             luma_only = options.color == "gray" and not options.is_deep and icc is None
             found = _decode_jpeg(data, image, luma_only, reduction)
         elif header.source_format == "png":
@@ -169,23 +174,10 @@ def decode_image(
 
 def read_image_header(data: bytes) -> Header:
     """What a file says of itself, without decoding it; raises BadImage if it is no image."""
-    if is_npy(data):
+    if data.startswith(NPY_MAGIC):
         return _describe_array(read_array_header(data))
     with open_image(data) as image:
         return read_header(image, data)
-
-
-def _choose_reduction(height: int, width: int, target: tuple[int, int]) -> int:
-    """Returns by how many times smaller a JPEG may be decoded: 8, 4, 2 or 1.
-
-    libjpeg averages blocks of pixels before it computes them, which takes half the time for large
-    photos. At least 1.5 times the target's sides are left to the resize: then the result is as near
-    to Pillow's antialiased resize as that of all pixels (0.2 gray levels nearer, over 7 photos).
-    Sides that are no multiple would be padded, and the image stretched by a fraction of a pixel.
-    """
-    factor = min(height / target[0], width / target[1])
-    fits = (d for d in (8, 4, 2) if factor >= 1.5 * d and height % d == width % d == 0)
-    return next(fits, 1)
 
 
 def open_array(data: bytes, options: PrepareOptions) -> tuple[ArrayHeader, Header]:

@@ -18,13 +18,12 @@ from image_pipeline.components.images.decode import (
     read_png_samples,
 )
 from image_pipeline.components.images.header import (
-    check_file,
     check_size,
     open_image,
     read_header,
     read_size,
 )
-from image_pipeline.components.images.npy import is_npy, name_type, read_array
+from image_pipeline.components.images.npy import NPY_MAGIC, name_type, read_array
 from image_pipeline.components.images.options import PrepareOptions
 from image_pipeline.components.images.tiff import decode_tiff_samples, read_tiff_layout
 
@@ -52,7 +51,6 @@ def decode_deep(data: bytes, options: PrepareOptions) -> DecodedImage:
     Raises:
       BadImage: the file is not a complete image of this type within the limits.
     """
-    check_file(data, options)
     # What has 8 bits only is decoded to gray or RGB.
     decoded = _decode_samples(data, options) or decode_image(data, options)
     pixels, notes = _fit_type(decoded.pixels, options.dtype)
@@ -60,7 +58,7 @@ def decode_deep(data: bytes, options: PrepareOptions) -> DecodedImage:
         may_have_alpha = decoded.header.source_format != "npy"
         pixels, alpha_notes = _fit_color(pixels, may_have_alpha, options)
         notes += alpha_notes
-    elif options.channels != (found := count_channels(pixels)):
+    elif options.channels != (found := _count_channels(pixels)):
         message = f"it has {found} channel{'s' * (found != 1)}, but ingest.prepare.channels"
         raise BadImage(
             UNSUPPORTED, f"{message}={options.channels}; store other images by themselves"
@@ -71,7 +69,7 @@ def decode_deep(data: bytes, options: PrepareOptions) -> DecodedImage:
 
 def _decode_samples(data: bytes, options: PrepareOptions) -> DecodedImage | None:
     """Decodes what may have more than 8 bits with all its bits and channels; None for others."""
-    if is_npy(data):
+    if data.startswith(NPY_MAGIC):
         array, header = open_array(data, options)
         return DecodedImage(read_array(data, array), None, header, ())
     with open_image(data) as image:
@@ -93,7 +91,7 @@ def _decode_samples(data: bytes, options: PrepareOptions) -> DecodedImage | None
     return DecodedImage(pixels, header.icc, header, header.notes + notes)
 
 
-def count_channels(pixels: np.ndarray) -> int:
+def _count_channels(pixels: np.ndarray) -> int:
     """The channels of pixels [height, width(, channels)]."""
     return 1 if pixels.ndim == 2 else pixels.shape[2]
 
@@ -131,7 +129,7 @@ def _fit_color(
     pixels: np.ndarray, may_have_alpha: bool, options: PrepareOptions
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Converts to gray or RGB, laid on a colour where it is transparent; notes what was changed."""
-    found = count_channels(pixels)
+    found = _count_channels(pixels)
     color, notes, gray = pixels, tuple[str, ...](), options.color == "gray"
     if may_have_alpha and found in (2, 4):
         first = pixels[:, :, 0] if found == 2 else pixels[:, :, :3]

@@ -19,8 +19,8 @@ from image_pipeline.components.images.bad_image import (
     BadImage,
     call_decoder,
 )
-from image_pipeline.components.images.depth import Levels
 from image_pipeline.components.images.dicom_elements import Elements, call_pydicom, read_elements
+from image_pipeline.components.images.options import Levels
 
 _READ = (
     *("SamplesPerPixel", "PhotometricInterpretation", "PlanarConfiguration", "NumberOfFrames"),

@@ -12,9 +12,7 @@ from image_pipeline.components.images.bad_image import (
     ARCHIVE,
     CORRUPT,
     DECODER_ERRORS,
-    EMPTY,
     NOT_AN_IMAGE,
-    TOO_LARGE_FILE,
     TOO_MANY_PIXELS,
     TOO_SMALL,
     TRUNCATED,
@@ -190,15 +188,6 @@ def read_header(image: Image.Image, data: bytes) -> Header:
         lossless=is_lossless,
         notes=((f"frames:{frames}",) if frames > 1 else ()) + notes,
     )
-
-
-def check_file(data: bytes, options: PrepareOptions) -> None:
-    """Raises `BadImage` if the file is empty or too large."""
-    if not data:
-        raise BadImage(EMPTY, "the file has no bytes; upload it again")
-    if len(data) > (most := options.max_file_bytes):
-        message = f"{len(data)} bytes, more than max_file_bytes={most}; raise it to allow"
-        raise BadImage(TOO_LARGE_FILE, message)
 
 
 # Pillow raises MemoryError, however much there is, where a row has more than 2³¹ bits: at 64 bits a

@@ -22,7 +22,7 @@ from image_pipeline.components.images.bad_image import (
     BadImage,
     call_decoder,
 )
-from image_pipeline.components.images.depth import Levels
+from image_pipeline.components.images.options import Levels
 
 _CONTAINER = b"\0\0\0\x0cJXL \r\n\x87\n"
 _MOST_BOXES = 10_000

@@ -7,7 +7,7 @@ from image_pipeline.components.images.bad_image import CORRUPT, BadImage, call_d
 from image_pipeline.components.images.color import read_orientation
 from image_pipeline.components.images.containers import has_whole_pixels
 from image_pipeline.components.images.header import check_size, count_frames, open_image, read_size
-from image_pipeline.components.images.npy import is_npy, read_array, read_array_header
+from image_pipeline.components.images.npy import NPY_MAGIC, read_array, read_array_header
 from image_pipeline.components.images.options import PrepareOptions
 from image_pipeline.components.images.prepare import PreparedImage
 
@@ -43,7 +43,7 @@ def read_levels(data: bytes, image: PreparedImage, as_colors: bool) -> np.ndarra
     Raises:
       BadImage: if it cannot be read exactly, or has another size.
     """
-    if is_npy(data):
+    if data.startswith(NPY_MAGIC):
         return _read_array(data, image, as_colors)
     with open_image(data) as opened:
         _check_format(opened, data)

@@ -19,7 +19,8 @@ from image_pipeline.components.images.bad_image import (
 )
 
 # https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
-MAGIC = b"\x93NUMPY"
+NPY_MAGIC = b"\x93NUMPY"
+"""What an `.npy` file begins with."""
 # By major version: how many bytes the header's length takes.
 _LENGTH_BYTES = {1: 2, 2: 4, 3: 4}
 # NumPy pads headers of plain types to 128 bytes; only structures of many fields need more.
@@ -45,11 +46,6 @@ class ArrayHeader:
     """Where the data begins, in bytes."""
 
 
-def is_npy(data: bytes) -> bool:
-    """Tells whether a file begins as an `.npy` file."""
-    return data.startswith(MAGIC)
-
-
 def read_array_header(data: bytes) -> ArrayHeader:
     """Reads the header of an `.npy` file, of which `data` may be only the first bytes.
 
@@ -59,7 +55,7 @@ def read_array_header(data: bytes) -> ArrayHeader:
     length_bytes = _LENGTH_BYTES.get(data[6] if len(data) > 6 else 1)
     if length_bytes is None:
         raise BadImage(UNSUPPORTED, f"version {data[6]} of the .npy format; 1 to 3 are known")
-    at = len(MAGIC) + 2 + length_bytes
+    at = len(NPY_MAGIC) + 2 + length_bytes
     length = int.from_bytes(data[at - length_bytes : at], "little")
     if length > _MOST_HEADER_BYTES:
         message = f"its .npy header has {length} bytes: structured, or damaged; save plain numbers"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from image_pipeline.components import files
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.images.depth import LEVELS, DepthOptions
+from image_pipeline.components.images.options import LEVELS, DepthOptions
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from image_pipeline.components.inference.exported import (
     ExportedModel,

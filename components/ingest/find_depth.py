@@ -16,9 +16,9 @@ from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.images.by_extras import open_by_extra
 from image_pipeline.components.images.containers import DEPTH as PNG_DEPTH
 from image_pipeline.components.images.containers import SIGNATURE
-from image_pipeline.components.images.depth import LEVELS, CountedLevels, find_levels
 from image_pipeline.components.images.header import open_image
-from image_pipeline.components.images.npy import is_npy, read_array_header
+from image_pipeline.components.images.npy import NPY_MAGIC, read_array_header
+from image_pipeline.components.images.options import LEVELS, CountedLevels, find_levels
 from image_pipeline.components.images.tiff import read_tiff_layout
 from image_pipeline.components.ingest.prepare_chunk import (
     Read,
@@ -124,7 +124,7 @@ def has_16_bits(data: bytes) -> bool:
         if (image := open_by_extra(data)) is not None:
             # DICOM's palettes have other bits than its header says.
             return image.format == "DICOM" or getattr(image, "bits", 8) > 8
-        if is_npy(data):
+        if data.startswith(NPY_MAGIC):
             return read_array_header(data).dtype == "u2"
         if data.startswith((b"II", b"MM")):
             with open_image(data) as image:

@@ -11,7 +11,7 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from image_pipeline.components import files, progress
@@ -22,8 +22,8 @@ from image_pipeline.components.dataset.record import make_record_id
 from image_pipeline.components.function_version import images_version
 from image_pipeline.components.generators.generator import open_generator
 from image_pipeline.components.images.by_extras import list_missing
-from image_pipeline.components.images.depth import Levels
 from image_pipeline.components.images.mask_file import BAD_MASK, MASK_SIZE
+from image_pipeline.components.images.options import Levels
 from image_pipeline.components.images.prepare import BadImage, PreparedImage, prepare_image
 from image_pipeline.components.ingest.groups import hash_image
 from image_pipeline.components.ingest.prepared import count_unusable, write_rows
@@ -37,9 +37,9 @@ from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.meaning.path_patterns import (
     find_tags,
     further_of,
-    group_of,
-    is_rare,
     label_of,
+    match_pattern,
+    path_of,
     split_of,
 )
 from image_pipeline.components.names import decode_name
@@ -48,7 +48,7 @@ from image_pipeline.components.sources.reading import (
     MISSING_FILE,
     SkippedFile,
     names_other_kind,
-    try_read_pair,
+    try_read,
 )
 from image_pipeline.components.sources.references import Chunk, ImageRef, Source, list_fields
 from image_pipeline.components.sources.source_kinds import check_unchanged, kind_of
@@ -99,8 +99,16 @@ def prepare_chunk(
     if kind_of(images_dir).lists_images:
         source = open_source(images_dir, options)
         source = read_ahead(chunk.refs, source, options.prepare.max_file_bytes)
-        results = work.check_after(_prepare_unchanged(chunk.refs, source, work, options))
-        bad, skipped = count_unusable(write_rows(results, name, work, options.seed))
+        results = map_read(
+            lambda ref, read: prepare_source(ref, source, work, options, read),
+            chunk.refs,
+            source,
+            options,
+        )
+        rows = write_rows(_watch(results, work), name, work, options.seed)
+        # Once all was read: a file that is changed from now on does no harm.
+        check_unchanged(chunk.refs)
+        bad, skipped = count_unusable(rows)
         done = PreparedChunk(*numbered, len(chunk.refs), bad, name, skipped)
     else:
         parts = list(_write_parts(chunk, images_dir, work, name, options))
@@ -130,46 +138,31 @@ def name_chunk(chunk: Chunk, images_dir: str, work: WorkFolder, options: IngestO
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:32]
 
 
-def _prepare_unchanged(
-    refs: Sequence[ImageRef], source: Source, work: WorkFolder, options: IngestOptions
-) -> Iterator[tuple[dict, bytes]]:
-    """Prepares images in threads, in order; fails in the end if a file was changed meanwhile."""
-    yield from _count_progress(
-        map_read(
-            lambda ref, read: prepare_source(ref, source, work, options, read),
-            refs,
-            source,
-            options,
-        )
-    )
-    check_unchanged(refs)
-
-
 def _write_parts(
     chunk: Chunk, images_dir: str, work: WorkFolder, name: str, options: IngestOptions
 ) -> Iterator[tuple[int, int, int]]:
     """Writes the parts; yields how many items of each there are, bad ones and skipped ones."""
     source = open_generator(images_dir, options)
-    results = _count_progress(
-        map_in_order(
-            lambda item: prepare_source(*item, work, options),
-            source.items(chunk.refs),
-            count_threads(source, options),
-        )
+    results = map_in_order(
+        lambda item: prepare_source(*item, work, options),
+        source.items(chunk.refs),
+        count_threads(source, options),
     )
     rows, parts = None, 0
     while rows is None or len(rows) == _PART_ROWS:
         parts += 1
-        part = work.check_after(itertools.islice(results, _PART_ROWS))
+        part = _watch(itertools.islice(results, _PART_ROWS), work)
         rows = write_rows(part, name_parts(name, parts)[-1], work, options.seed)
         yield len(rows), *count_unusable(rows)
 
 
-def _count_progress(results: Iterable[tuple[dict, bytes]]) -> Iterator[tuple[dict, bytes]]:
+def _watch(results: Iterable[tuple[dict, bytes]], work: WorkFolder) -> Iterator[tuple[dict, bytes]]:
+    """Counts what passes; in the end, makes sure of the run before files get their names."""
     for row, payload in results:
         is_skipped = "is_skipped" in row
         progress.advance(bad="reason" in row and not is_skipped, skipped=is_skipped)
         yield row, payload
+    work.check()
 
 
 def map_read(
@@ -225,6 +218,7 @@ def prepare_source(
     # What is no image is listed, but counts as no damage, and its bytes are not kept.
     if isinstance(data, SkippedFile):
         return row | {"is_skipped": True, "reason": data.kind, "message": data.message}, b""
+    annotations, kind = ref.annotations, options.label_kind
     try:
         if isinstance(data, BadImage):
             raise data
@@ -237,13 +231,22 @@ def prepare_source(
         image = prepare_image(data, options.prepare, levels)
         stored = make_reference(ref, data, image.encoded) if options.in_place else image.encoded
         # Masks and boxes follow the image: they are fitted to the size it is stored in.
-        fitted = _fit_label(ref, mask, image, options)
+        further = further_of(ref, options) if annotations is not None else ()
+        if kind is MASKS:
+            fitted = _fit_mask(ref, mask, image, options)
+        else:
+            try:
+                fitted = kind.fit(further[-1] if further else None, image, options.boxes)
+            except BadImage as error:
+                assert annotations is not None
+                raise BadImage(error.reason, f"{annotations.row}: {error.message}") from error
     except BadImage as error:
-        if ref.annotations is not None and error.reason in _OF_ROWS:
-            check_bad_row(error.message, options)
+        reason, message = error.reason, error.message
+        if annotations is not None and reason in _OF_ROWS:
+            check_bad_row(message, options)
         if isinstance(data, bytes) and data and not files.is_file(copy := work.copy_path(data)):
             files.write_file(copy, data)
-        return row | {"reason": error.reason, "message": error.message}, b""
+        return row | {"reason": reason, "message": message}, b""
     # Near-duplicates are of the stored image, which a retry still has when the source is gone.
     if options.near_duplicates is not None:
         row["perceptual_hash"] = hash_image(image)
@@ -251,8 +254,7 @@ def prepare_source(
     del row["encoded"]
     row["notes"] = [*image.notes, *fitted.notes]
     if fitted.features:
-        assert ref.annotations is not None
-        row["further"] = json.dumps([*further_of(ref, options)[:-1], *fitted.features])
+        row["further"] = json.dumps([*further[:-1], *fitted.features])
     return {**row, **fitted.row}, fitted.stored + stored
 
 
@@ -260,35 +262,41 @@ def read_pair(ref: ImageRef, source: Source, options: IngestOptions) -> tuple[Re
     """What is read of a reference and of its mask, or why it cannot be; None where it has none."""
     if options.leave_out and options.is_left_out(decode_name(ref.path)):
         return _LEFT_OUT, None
-    if is_rare(ref, options):
+    rare = () if options.labels is None else options.labels.rare
+    if rare and label_of(ref, options) in rare:
         return _RARE, None
-    if _is_other_mask(ref, options):
-        return _OTHER_MASK, None
-    prepare = options.prepare
-    return try_read_pair(ref, source, prepare.max_file_bytes, prepare.sound is not None)
+    # What is named as a mask is, and is none: of several masks an image, one is taken.
+    templates = None if options.masks is None else options.masks.images
+    is_free = ref.mask is None and ref.problem is None and ref.annotations is None
+    if templates is not None and is_free and not names_other_kind(ref.path):
+        is_image = match_template(templates, ref.path) is not None
+        if has_mask_name(ref.path) or (in_mask_folder(ref.path) and not is_image):
+            return _OTHER_MASK, None
+    limit = options.prepare.max_file_bytes
+    image = try_read(ref, source, limit, options.prepare.sound is not None)
+    if ref.mask is None or not isinstance(image, bytes):
+        return image, None
+    return image, try_read(ref.mask, source, limit)
 
 
 def columns_of(ref: ImageRef, options: IngestOptions) -> dict[str, Any]:
     """The columns of a source's row that depend on its path, or on its row of a table."""
+    # A table's group counts more than the path's; a frame of a video is of the video's.
+    path = path_of(ref)
+    if ref.annotations is not None and ref.annotations.group is not None:
+        group = ref.annotations.group or None
+    else:
+        group = match_pattern(options.group_pattern, "group", path)
+        group = group and decode_name(group)
     columns = {
         "path": os.fsencode(ref.path),
         "label": label_of(ref, options),
-        "group": group_of(ref, options),
+        "group": decode_name(path) if group is None and path != ref.path else group,
         "forced_split": split_of(ref, options),
     }
     if ref.annotations is not None and ref.annotations.further:
         columns["further"] = json.dumps(further_of(ref, options))
     return columns
-
-
-def _is_other_mask(ref: ImageRef, options: IngestOptions) -> bool:
-    """Whether it is named as a mask is, but none is paired: of several an image, one is taken."""
-    images = None if options.masks is None else options.masks.images
-    is_free = ref.mask is None and ref.problem is None and ref.annotations is None
-    if images is None or not is_free or names_other_kind(ref.path):
-        return False
-    is_image = match_template(images, ref.path) is not None
-    return has_mask_name(ref.path) or (in_mask_folder(ref.path) and not is_image)
 
 
 def _check_named(row: dict, ref: ImageRef, options: IngestOptions) -> None:
@@ -309,20 +317,6 @@ def _check_named(row: dict, ref: ImageRef, options: IngestOptions) -> None:
             f"{at}{row['forced_split']!r} is not one of splits: {known}; set ingest.splits, or "
             "ingest.split_names",
         )
-
-
-def _fit_label(
-    ref: ImageRef, mask: Read | None, image: PreparedImage, options: IngestOptions
-) -> Fitted:
-    """What is stored of an image's annotations; raises BadImage if they do not fit."""
-    if options.label_kind is MASKS:
-        return _fit_mask(ref, mask, image, options)
-    further = further_of(ref, options)
-    try:
-        return options.label_kind.fit(further[-1] if further else None, image, options.boxes)
-    except BadImage as error:
-        assert ref.annotations is not None
-        raise BadImage(error.reason, f"{ref.annotations.row}: {error.message}") from error
 
 
 def _fit_mask(

@@ -213,7 +213,7 @@ class PayloadReader:
         """Prepares to read; a file is opened when it is first read."""
         self._work = work
         self._max_open = max_open
-        self._open: dict[str, BinaryIO] = {}
+        self._open: dict[str, tuple[str, BinaryIO]] = {}
 
     def read(self, chunk: str, offset: int, length: int, crc32c: int) -> bytes:
         """Reads `length` bytes at `offset` of a chunk's payloads, and verifies their checksum.
@@ -221,19 +221,21 @@ class PayloadReader:
         Raises:
           UserError: if they are not those that were written.
         """
-        path, file = self._work.payload_path(chunk), self._open.pop(chunk, None)
-        if file is None:
+        opened = self._open.pop(chunk, None)
+        if opened is None:
             if len(self._open) >= self._max_open:
-                self._open.pop(next(iter(self._open))).close()
+                self._open.pop(next(iter(self._open)))[1].close()
+            path = self._work.payload_path(chunk)
             with _explained(path):
-                file = files.open_input(path)
-        self._open[chunk] = file  # Moves to the end; the first is the one used least recently.
+                opened = path, files.open_input(path)
+        self._open[chunk] = opened  # Moves to the end; the first is the one used least recently.
+        path, file = opened
         file.seek(offset)
         return _check(file.read(length), path, length, crc32c)
 
     def close(self) -> None:
         """Closes the files."""
-        for file in self._open.values():
+        for _, file in self._open.values():
             file.close()
         self._open.clear()
 

@@ -263,7 +263,7 @@ def record_values(
         record.HEIGHT: row["height"],
         record.WIDTH: row["width"],
         record.CHANNELS: row["channels"],
-        record.COLORSPACE: record.name_colorspace(row["channels"]),
+        record.COLORSPACE: {1: b"GRAY", 3: b"RGB"}.get(row["channels"], b"OTHER"),
         record.FILENAME: row["path"],
         record.SOURCE_ID: row["record_id"].hex().encode(),
         record.SHA256: row["sha256"].hex().encode(),

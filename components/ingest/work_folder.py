@@ -12,8 +12,8 @@ import os
 import pickle
 import uuid
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import google_crc32c
 
@@ -29,7 +29,6 @@ from image_pipeline.components.threads import map_in_order
 _LOG = logging.getLogger(__name__)
 RETRY_MARK = "retry.json"
 _VERSION = 2  # Of what is sealed: raise it when a mark gets another form.
-Item = TypeVar("Item")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -206,11 +205,6 @@ class WorkFolder:
                 "began, so this one ends here; let one run at a time write a data set, or choose "
                 "another --output."
             )
-
-    def check_after(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Passes items on and then checks, before the file they are written to gets its name."""
-        yield from items
-        self.check()
 
     def read_run(self) -> str:
         """The name of the run that the folder belongs to; "" if no run has used it."""

@@ -19,9 +19,8 @@ from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.dataset.record import IGNORED, MASK, MASK_COLUMN
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.images.encode import nearest_indices
 from image_pipeline.components.images.mask_file import BAD_MASK, read_levels
-from image_pipeline.components.images.prepare import PreparedImage
+from image_pipeline.components.images.prepare import PreparedImage, nearest_indices
 from image_pipeline.components.labels.kind import WEIGHTED, Fitted, LabelKind, Tensors
 from image_pipeline.components.options import Options
 from image_pipeline.components.views.options import ViewOptions

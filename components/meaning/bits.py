@@ -10,7 +10,7 @@ from image_pipeline.components import files
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.images.by_extras import open_by_extra
 from image_pipeline.components.images.containers import DEPTH as PNG_DEPTH
-from image_pipeline.components.images.depth import ALL_LEVELS, DepthOptions
+from image_pipeline.components.images.options import ALL_LEVELS, DepthOptions
 from image_pipeline.components.images.prepare import PrepareOptions
 from image_pipeline.components.sources.references import ImageRef, Source
 

@@ -103,7 +103,8 @@ class Tally:
 
     def names(self) -> list[str]:
         """Paths of images; of many, a sample that does not depend on their order."""
-        return [path for path in self._names if _kind_of(path.rpartition("/")[2]) == self.kind]
+        kind = self.kind
+        return [path for path in self._names if _kind_of(path.rpartition("/")[2]) == kind]
 
 
 def list_images_of(paths: Collection[str]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pydantic
 
 from image_pipeline.components.dataset import record
-from image_pipeline.components.images.depth import DepthOptions
+from image_pipeline.components.images.options import DepthOptions
 from image_pipeline.components.images.prepare import PrepareOptions
 from image_pipeline.components.labels.class_names import ClassNameOptions
 from image_pipeline.components.labels.kind import LabelKind

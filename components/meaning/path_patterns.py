@@ -27,26 +27,26 @@ def match_pattern(pattern: str | None, group: str, path: str) -> str | None:
 
 def label_of(ref: ImageRef, options: IngestOptions) -> str | None:
     """An image's class; "" where the images have no labels, None where none is named."""
-    if "label" in options.further_types:
+    if options.column_types.get("label", "string") != "string":
         return ""  # Tags or a value, which are no class.
-    if ref.annotations is not None and ref.annotations.label is not None:
-        return _join(ref.annotations.label, options) or None
-    pattern = options.path_label_pattern
-    if pattern is None:
+    is_stated = ref.annotations is not None and ref.annotations.label is not None
+    if is_stated:
+        label = ref.annotations.label  # type: ignore[union-attr]
+    elif (pattern := options.path_label_pattern) is None:
         return ""
-    return _join(_printable(match_pattern(pattern, "label", path_of(ref))), options)
-
-
-def _join(name: str | None, options: IngestOptions) -> str | None:
-    return name if options.labels is None or not name else options.labels.join(name)
+    else:
+        label = match_pattern(pattern, "label", path_of(ref))
+        label = label and decode_name(label)
+    if label and options.labels is not None:
+        label = options.labels.join(label)
+    return label or None if is_stated else label
 
 
 def find_tags(ref: ImageRef, options: IngestOptions) -> list[str] | None:
     """An image's tags; None where labels are classes or values."""
-    types = options.further_types
-    if types.get("label") != "strings" or ref.annotations is None:
+    if options.column_types.get("label") != "strings" or ref.annotations is None:
         return None
-    tags: Any = ref.annotations.further[order_names(types).index("label")]
+    tags: Any = ref.annotations.further[order_names(options.further_types).index("label")]
     return tags if options.labels is None else sorted({*map(options.labels.join, tags)})
 
 
@@ -56,7 +56,7 @@ def further_of(ref: ImageRef, options: IngestOptions) -> tuple[Any, ...]:
     if options.labels is None or not further:
         return further
     values = dict(zip(order_names(options.further_types), further, strict=True))
-    if options.further_types.get("label") == "strings":
+    if options.column_types.get("label") == "strings":
         values["label"] = find_tags(ref, options)
     if "boxes" in values:
         size, boxes = values["boxes"]
@@ -66,9 +66,11 @@ def further_of(ref: ImageRef, options: IngestOptions) -> tuple[Any, ...]:
 
 def names_of(ref: ImageRef, options: IngestOptions) -> list[str]:
     """An image's tags or its class; none for a value, or where none is named."""
-    label, tags = label_of(ref, options), find_tags(ref, options)
-    is_value = options.further_types.get("label") == "float"
-    return [] if is_value or label is None else [label] if tags is None else tags
+    kind = options.column_types.get("label")
+    if kind == "strings" and (tags := find_tags(ref, options)) is not None:
+        return tags
+    label = label_of(ref, options)
+    return [] if kind == "float" or label is None else [label]
 
 
 def leave_out_rare(options: IngestOptions, classes: Mapping[str, int]) -> IngestOptions:
@@ -92,22 +94,6 @@ def leave_out_rare(options: IngestOptions, classes: Mapping[str, int]) -> Ingest
     return options.model_copy(update={"labels": options.labels.model_copy(update={"rare": rare})})
 
 
-def is_rare(ref: ImageRef, options: IngestOptions) -> bool:
-    """Whether an image is of a class that is left out."""
-    rare = () if options.labels is None else options.labels.rare
-    return rare != () and label_of(ref, options) in rare
-
-
-def group_of(ref: ImageRef, options: IngestOptions) -> str | None:
-    """The group that an image belongs to, a frame to its video; None where none is named."""
-    path = path_of(ref)
-    if ref.annotations is not None and ref.annotations.group is not None:
-        named = ref.annotations.group or None
-    else:
-        named = _printable(match_pattern(options.group_pattern, "group", path))
-    return _printable(path) if named is None and path != ref.path else named
-
-
 def split_of(ref: ImageRef, options: IngestOptions) -> str | None:
     """The split that an image is to be in, None where none is named."""
     if ref.annotations is not None and ref.annotations.split is not None:
@@ -122,8 +108,3 @@ def split_of(ref: ImageRef, options: IngestOptions) -> str | None:
 def is_unassigned(split: str) -> bool:
     """Whether an image is to be shared out, in Vertex AI's word for it."""
     return split.lower() == "unassigned"
-
-
-def _printable(text: str | None) -> str | None:
-    """Bytes that are not UTF-8 become backslash escapes, since labels are text."""
-    return text and decode_name(text)

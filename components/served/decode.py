@@ -160,7 +160,7 @@ def _decode_png(
 
 
 def _narrow(words: tf.Tensor, depth: Depth) -> tf.Tensor:
-    """As `images.depth.Levels.narrow`: int32 → uint8 of the same shape."""
+    """As `images.options.Levels.narrow`: int32 → uint8 of the same shape."""
     low, high = depth
     above, span = tf.clip_by_value(words, low, high) - low, high - low
     return tf.cast((above * 510 + span) // (2 * span), tf.uint8)

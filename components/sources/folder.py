@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import itertools
+import operator
 import os
 from collections.abc import Iterator
 
@@ -174,7 +175,7 @@ def _list_folder(
     folder = os.path.join(root, prefix)
     try:
         status = os.stat(folder)
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        entries = sorted(os.scandir(folder), key=operator.attrgetter("name"))
     except OSError as error:
         raise UserError(f"Cannot list the folder {folder!r}: {error.strerror}.") from error
     if (status.st_dev, status.st_ino) in seen:
@@ -184,14 +185,20 @@ def _list_folder(
     for entry in entries:
         if entry.name.startswith("."):
             continue
+        path = prefix + entry.name
+        try:
+            is_folder, is_file = entry.is_dir(), entry.is_file()
+        except OSError:  # a link that leads to itself
+            is_folder = is_file = False
         if entry.is_symlink() and not follow_links and not is_inside(entry.path, root):
-            yield ImageRef(prefix + entry.name, 0, 0, OUTSIDE)
-        elif entry.is_symlink() and _is_folder(entry) and _is_listed(entry.path, root):
-            yield ImageRef(prefix + entry.name, 0, 0, LISTED_BEFORE)
-        elif _is_folder(entry):
-            yield f"{prefix}{entry.name}/"
+            yield ImageRef(path, 0, 0, OUTSIDE)
+        elif entry.is_symlink() and is_folder and _is_listed(entry.path, root):
+            yield ImageRef(path, 0, 0, LISTED_BEFORE)
+        elif is_folder:
+            yield f"{path}/"
         else:
-            yield _reference(entry, prefix + entry.name, measure)
+            ref = ImageRef(path, 0, 0, None if is_file else NOT_A_FILE)
+            yield _measure(ref, entry) if measure else ref
 
 
 def is_inside(path: str, folder: str) -> bool:
@@ -217,22 +224,6 @@ def _is_listed(path: str, root: str) -> bool:
     if not target.startswith(inside.rstrip("/") + "/"):
         return target == inside
     return not any(part.startswith(".") for part in os.path.relpath(target, inside).split("/"))
-
-
-def _is_folder(entry: os.DirEntry) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a link that leads to itself
-        return False
-
-
-def _reference(entry: os.DirEntry, path: str, measure: bool) -> ImageRef:
-    try:
-        is_file = entry.is_file()
-    except OSError:  # a link to itself
-        is_file = False
-    ref = ImageRef(path, 0, 0, None if is_file else NOT_A_FILE)
-    return _measure(ref, entry) if measure else ref
 
 
 def _measure(ref: ImageRef, file: os.DirEntry | str) -> ImageRef:

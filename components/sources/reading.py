@@ -72,16 +72,6 @@ class SkippedFile(Exception):
         self.message = message
 
 
-def try_read_pair(
-    ref: ImageRef, source: Source, max_file_bytes: int, with_sounds: bool = False
-) -> tuple[bytes | BadImage | SkippedFile, bytes | BadImage | SkippedFile | None]:
-    """Reads an image's bytes as `try_read` does, and its mask's; None where it has none."""
-    image = try_read(ref, source, max_file_bytes, with_sounds)
-    if ref.mask is None or not isinstance(image, bytes):
-        return image, None
-    return image, try_read(ref.mask, source, max_file_bytes)
-
-
 def try_read(
     ref: ImageRef, source: Source, max_file_bytes: int, with_sounds: bool = False
 ) -> bytes | BadImage | SkippedFile:
@@ -99,48 +89,37 @@ def try_read(
     Raises:
       UserError: if an object store refuses it or does not answer.
     """
+    if ref.problem == LISTED_BEFORE:
+        return SkippedFile(LISTED_BEFORE, _MESSAGES[LISTED_BEFORE])
+    if ref.problem is not None:
+        return BadImage(ref.problem, ref.message or _MESSAGES[ref.problem])
+    # Of what is too large, only what it is: no image is called that, whatever its size.
+    is_too_large = ref.size_bytes > max_file_bytes
     try:
         with progress.named(f"reading {ref.path}"):
-            data = _read_source(ref, source, max_file_bytes, with_sounds)
-        _check_kind(ref, data[:HEAD_BYTES], with_sounds)
-        return data
-    except (BadImage, SkippedFile) as error:
+            data = source.read(ref, HEAD_BYTES if is_too_large else max_file_bytes + 1)
+    except BadImage as error:
         return error
-
-
-def _check_kind(ref: ImageRef, head: bytes, with_sounds: bool) -> None:
-    """Raises `SkippedFile` if the file is no image, by its name and by how it begins.
-
-    What a table calls an image is never skipped.
-    """
-    if ref.annotations is None and (other := find_other_kind(ref.path, head, with_sounds)):
-        raise SkippedFile(*other)
-
-
-def _read_source(ref: ImageRef, source: Source, limit: int, with_sounds: bool) -> bytes:
-    if ref.problem == LISTED_BEFORE:
-        raise SkippedFile(LISTED_BEFORE, _MESSAGES[LISTED_BEFORE])
-    if ref.problem is not None:
-        raise BadImage(ref.problem, ref.message or _MESSAGES[ref.problem])
-    try:
-        if ref.size_bytes > limit:
-            _check_kind(ref, source.read(ref, HEAD_BYTES), with_sounds)
-            message = f"{ref.size_bytes} bytes; prepare.max_file_bytes={limit}"
-            raise BadImage("too_large_file", message)
-        data = source.read(ref, limit + 1)
-        if len(data) > limit:  # It has grown.
-            raise BadImage("too_large_file", f"more than prepare.max_file_bytes={limit} bytes")
-        return data
-    except files.NotRegularError as error:
-        raise BadImage(NOT_A_FILE, _MESSAGES[NOT_A_FILE]) from error
-    except FileNotFoundError as error:
+    except files.NotRegularError:
+        return BadImage(NOT_A_FILE, _MESSAGES[NOT_A_FILE])
+    except FileNotFoundError:
         if ref.annotations is not None:
-            raise BadImage(MISSING_FILE, f"{ref.annotations.row}: there is no such file") from error
-        raise BadImage("vanished", "listed, but gone when it was read") from error
+            return BadImage(MISSING_FILE, f"{ref.annotations.row}: there is no such file")
+        return BadImage("vanished", "listed, but gone when it was read")
     except OSError as error:
         if error.errno in LACKING:
             raise
-        raise BadImage("unreadable", error.strerror or str(error)) from error
+        return BadImage("unreadable", error.strerror or str(error))
+    limit = f"prepare.max_file_bytes={max_file_bytes}"
+    if not is_too_large and len(data) > max_file_bytes:  # It has grown.
+        return BadImage("too_large_file", f"more than {limit} bytes")
+    # What a table calls an image is never skipped.
+    other = None
+    if ref.annotations is None:
+        other = find_other_kind(ref.path, data[:HEAD_BYTES], with_sounds)
+    if other is not None:
+        return SkippedFile(*other)
+    return BadImage("too_large_file", f"{ref.size_bytes} bytes; {limit}") if is_too_large else data
 
 
 def names_other_kind(path: str, with_sounds: bool = False) -> bool:

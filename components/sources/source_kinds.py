@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import functools
 import importlib
+import itertools
 import os
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -351,11 +352,15 @@ def check_unchanged(refs: Sequence[ImageRef]) -> None:
     Raises:
       UserError: if one was.
     """
-    held = ((_holder_of(ref), ref.modified_ns) for ref in refs)
-    masks = ((_holder_of(ref.mask), ref.mask.modified_ns) for ref in refs if ref.mask is not None)
-    for path, modified_ns in {*held, *masks}:
-        if not path or not modified_ns:
-            continue
+    held: set[tuple[str, int]] = set()
+    for ref in itertools.chain(refs, filter(None, (ref.mask for ref in refs))):
+        location = ref.location
+        if location is not None and ref.modified_ns:
+            if location.within is not None:
+                held.add((location.within.file, ref.modified_ns))
+            elif location.kind in _readers():
+                held.add((location.file, ref.modified_ns))
+    for path, modified_ns in held:
         with contextlib.suppress(FileNotFoundError):
             # A folder's time is that of the last of its files, and says nothing of it as a whole.
             is_one = files.is_local(path) and os.path.isdir(path)
@@ -364,12 +369,3 @@ def check_unchanged(refs: Sequence[ImageRef]) -> None:
                     f"{path!r} was changed after its images were listed, so they may be elsewhere "
                     "in it now; run again once nothing writes to it."
                 )
-
-
-def _holder_of(ref: ImageRef) -> str:
-    """The file that an image is in; empty if it has one of its own."""
-    if ref.location is None:
-        return ""
-    if ref.location.within is not None:
-        return ref.location.within.file
-    return ref.location.file if ref.location.kind in _readers() else ""

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 
 from image_pipeline.components.dataset.stored import StoredImage
-from image_pipeline.components.images.encode import nearest_indices
+from image_pipeline.components.images.prepare import nearest_indices
 from image_pipeline.components.views import by_tensorflow
 from image_pipeline.components.views.fast_decode import decode_window
 from image_pipeline.components.views.fast_resample import resample_window

@@ -26,7 +26,11 @@ def watch_memory() -> Iterator[PeakMemory]:
 
     def sample() -> None:
         while True:
-            peak.peak_rss_mb = max(peak.peak_rss_mb, _resident_mb())
+            process, total = psutil.Process(), 0
+            for each in [process, *process.children(recursive=True)]:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    total += each.memory_info().rss
+            peak.peak_rss_mb = max(peak.peak_rss_mb, total / 1e6)
             if stop.wait(_INTERVAL_S):
                 return
 
@@ -37,12 +41,3 @@ def watch_memory() -> Iterator[PeakMemory]:
     finally:
         stop.set()
         thread.join()
-
-
-def _resident_mb() -> float:
-    process = psutil.Process()
-    total = 0
-    for each in [process, *process.children(recursive=True)]:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            total += each.memory_info().rss
-    return total / 1e6

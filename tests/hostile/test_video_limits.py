@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from image_pipeline.components.images.npy import MAGIC
+from image_pipeline.components.images.npy import NPY_MAGIC
 from image_pipeline.components.sources import frames
 from image_pipeline.components.sources.folder import Folder
 from image_pipeline.components.sources.options import VideoOptions
@@ -19,7 +19,7 @@ def test_frames_that_no_file_has_and_the_kind_of_one_that_is_too_large(tmp_path,
     listed = list(source.list())
     assert len(listed) > 100
     monkeypatch.setattr(frames, "_find_video", lambda source, ref: pytest.fail("it is decoded"))
-    assert source.read(listed[0], 16) == MAGIC
+    assert source.read(listed[0], 16) == NPY_MAGIC
     monkeypatch.setattr(frames, "FREE_ROWS", 10)
     assert list(source.list()) == listed  # They are fewer than its bytes.
     refs = [

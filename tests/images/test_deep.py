@@ -8,8 +8,12 @@ import pytest
 import tifffile
 
 from image_pipeline.components.images.bad_image import CORRUPT, UNSUPPORTED, BadImage
-from image_pipeline.components.images.encode import resize
-from image_pipeline.components.images.prepare import PreparedImage, PrepareOptions, prepare_image
+from image_pipeline.components.images.prepare import (
+    PreparedImage,
+    PrepareOptions,
+    prepare_image,
+    resize,
+)
 from tests.images import zoo
 
 pytestmark = pytest.mark.unit

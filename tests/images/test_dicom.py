@@ -25,7 +25,7 @@ from image_pipeline.components.images.bad_image import (
     UNSUPPORTED,
     BadImage,
 )
-from image_pipeline.components.images.depth import DepthOptions
+from image_pipeline.components.images.options import DepthOptions
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from tests.images import zoo
 from tests.images.extra_files import make_table, save_dicom

@@ -4,7 +4,7 @@ import pytest
 from PIL import Image
 
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.images.encode import choose_blur, encode, resize
+from image_pipeline.components.images.prepare import choose_blur, encode, resize
 from image_pipeline.components.views.jpeg_tiles import cut_part
 from tests.drawings import draw_noisy, draw_smooth
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from image_pipeline.components.images.bad_image import CORRUPT, TRUNCATED, UNSUPPORTED, BadImage
-from image_pipeline.components.images.depth import CountedLevels, Levels
 from image_pipeline.components.images.jxl import open_jxl
+from image_pipeline.components.images.options import CountedLevels, Levels
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from tests.images import zoo
 from tests.images.extra_files import save_jxl

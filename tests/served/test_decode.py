@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from image_pipeline.components.images.color import read_orientation
-from image_pipeline.components.images.depth import DepthOptions
+from image_pipeline.components.images.options import DepthOptions
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from image_pipeline.components.served.decode import decode_image, trace_decoder
 from image_pipeline.components.views import graph as views

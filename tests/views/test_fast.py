@@ -4,7 +4,7 @@ import tensorflow as tf
 from PIL import Image
 
 from image_pipeline.components.dataset.stored import StoredImage
-from image_pipeline.components.images.encode import encode
+from image_pipeline.components.images.prepare import encode
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.fast import (
     crop_and_resize,

@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 
 from image_pipeline.components.dataset.stored import StoredImage
-from image_pipeline.components.images.encode import encode
+from image_pipeline.components.images.prepare import encode
 from image_pipeline.components.views import fast_decode
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.fast_decode import decode_image, decode_whole, decode_window

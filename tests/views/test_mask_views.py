@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.feeding.served_images import make_mask
-from image_pipeline.components.images.encode import nearest_indices
+from image_pipeline.components.images.prepare import nearest_indices
 from image_pipeline.components.labels.masks import encode_mask
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.fast import take_eval_view, view_mask

@@ -9,7 +9,12 @@ import tifffile
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.images.depth import CountedLevels, DepthOptions, Levels, find_levels
+from image_pipeline.components.images.options import (
+    CountedLevels,
+    DepthOptions,
+    Levels,
+    find_levels,
+)
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from tests.images import zoo
 
