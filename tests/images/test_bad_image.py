@@ -20,7 +20,6 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.images import (
     color,
     decode,
-    depth,
     jpeg,
     mask_file,
     sound,
@@ -33,6 +32,7 @@ from image_pipeline.components.images.bad_image import (
     call_decoder,
 )
 from image_pipeline.components.images.header import open_image
+from image_pipeline.components.images.options import _make_table
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from image_pipeline.components.images.sound import SoundOptions
 from image_pipeline.components.labels import boxes, masks
@@ -108,7 +108,7 @@ class OwnError(Exception):
 
 
 def forget_what_was_made():
-    made = (color._srgb_transform, depth._make_table, sound._make_low_pass)
+    made = (color._srgb_transform, _make_table, sound._make_low_pass)
     for function in (*made, sound.make_filters, sound.make_window):
         function.cache_clear()
 
