@@ -54,11 +54,8 @@ class Spool(Generic[Item]):
             self._error = error
             if not items:
                 raise
-        if items:
-            self._write(items)
-        return items
-
-    def _write(self, items: list[Item]) -> None:
+        if not items:
+            return items
         pickled = pickle.dumps(items, pickle.HIGHEST_PROTOCOL)
         fitting = len(items) * _MOST_BYTES // len(pickled)
         self._at_once = max(1, min(2 * self._at_once, fitting, self._most))
@@ -74,6 +71,7 @@ class Spool(Generic[Item]):
             )
             raise self._error from error
         self._ends.append(self._ends[-1] + len(data))
+        return items
 
     def _read(self, at: int) -> list[Item]:
         self._file.seek(self._ends[at])

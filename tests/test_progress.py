@@ -6,7 +6,8 @@ import pytest
 
 from image_pipeline.components import progress
 from image_pipeline.components.ingest.prepare_chunk import prepare_chunk
-from image_pipeline.components.ingest.work_folder import WorkFolder, list_chunks
+from image_pipeline.components.ingest.run import list_chunks
+from image_pipeline.components.ingest.work_folder import WorkFolder
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.progress import Progress
 from tests.drawings import write_folder

@@ -59,8 +59,13 @@ def show_counters(result: PipelineResult | None) -> bool:
     """Shows a job's counters as they are now; tells whether it is worth reading them again."""
     if result is None:
         return True
+    counts = collections.Counter[str]()  # Of all steps, by name.
     try:
-        counts = _read_counters(result)
+        if hasattr(result, "_metrics"):
+            result._metrics = None  # Beam's portable result caches its first answer.
+        found = result.metrics().query(MetricsFilter().with_namespace(_NAMESPACE))
+        for counter in found["counters"]:
+            counts[counter.key.metric.name] += counter.result or 0
     except Exception:  # Any error: no job should fail because a number is missing.
         return False
     if not counts:  # A job of TFX's own components, whose progress is counted elsewhere.
@@ -71,14 +76,3 @@ def show_counters(result: PipelineResult | None) -> bool:
         done = (counts[_DONE], counts[_BAD], counts[_SKIPPED])
         progress.reach(progress.Progress("images", total, *done))
     return True
-
-
-def _read_counters(result: PipelineResult) -> collections.Counter[str]:
-    """The counts of all steps, by name."""
-    if hasattr(result, "_metrics"):
-        result._metrics = None  # Beam's portable result caches its first answer.
-    found = result.metrics().query(MetricsFilter().with_namespace(_NAMESPACE))
-    counts: collections.Counter[str] = collections.Counter()
-    for counter in found["counters"]:
-        counts[counter.key.metric.name] += counter.result or 0
-    return counts

@@ -224,69 +224,41 @@ def _find_misplaced(shards: tuple[_Shard, ...], path: str, *state: int) -> str |
       path: the index; its columns have the right types.
       *state: its size, modification time and inode, for the cache.
     """
-    expected, row, end = _Expected(shards), 0, 0
+    first_rows = np.cumsum([0, *(shard.records for shard in shards)])
+    records, row, end = int(first_rows[-1]), 0, 0
+    bytes_of = np.array([shard.bytes for shard in shards], np.int64)
+    number_of = np.array([shard.shard for shard in shards], np.int64)
+    # As bytes: what is no UTF-8 can be compared as well.
+    names = [shard.split.encode(errors="surrogatepass") for shard in shards]
+    codes = {name: code for code, name in enumerate(names)}
+    code_of = np.array([codes[name] for name in names], np.int64)
     with pq.ParquetFile(path, read_dictionary=["split"]) as parquet:
         for batch in parquet.iter_batches(columns=list(_LOCATED)):
-            if row + len(batch) > expected.records:
+            if row + len(batch) > records:
                 row = -1
                 break
-            is_right, end = expected.compare(batch, row, end)
+            rows = np.arange(row, row + len(batch))
+            of = np.searchsorted(first_rows, rows, "right") - 1  # the shard of each
+            offset, length, payload = (_read_numbers(batch[name]) for name in _LOCATED[2:])
+            ends = offset + length + (HEADER_BYTES + FOOTER_BYTES)
+            starts = np.where(rows == first_rows[of], 0, np.concatenate([[end], ends[:-1]]))
+            split = batch["split"]
+            found = split.dictionary.cast(pa.binary()).to_pylist()
+            found_codes = np.array([*(codes.get(name, -1) for name in found), -1], np.int64)
+            is_right = found_codes[_read_numbers(split.indices)] == code_of[of]
+            is_right &= _read_numbers(batch["shard"]) == number_of[of]
+            is_right &= (offset == starts) & (length >= 0) & (ends <= bytes_of[of])
+            is_right &= (payload >= 0) & (payload <= length)
             if not is_right.all():
-                wrong = shards[expected.find_shards(row + int(np.argmin(is_right)))]
+                wrong = shards[of[int(np.argmin(is_right))]]
                 return (
                     f"its rows of shard {wrong.shard} of {wrong.split!r} are not those of its "
                     "records"
                 )
-            row += len(batch)
-    if row == expected.records:
+            row, end = row + len(batch), int(ends[-1])
+    if row == records:
         return None
-    return f"it must have {expected.records:,} rows, one for each record of the manifest"
-
-
-class _Expected:
-    """What the manifest says of the rows of an index."""
-
-    def __init__(self, shards: Sequence[_Shard]):
-        self.first_rows = np.cumsum([0, *(shard.records for shard in shards)])
-        self.records = int(self.first_rows[-1])
-        self.bytes = np.array([shard.bytes for shard in shards], np.int64)
-        self.shard = np.array([shard.shard for shard in shards], np.int64)
-        # As bytes: what is no UTF-8 can be compared as well.
-        self.codes = {
-            shard.split.encode(errors="surrogatepass"): code for code, shard in enumerate(shards)
-        }
-        self.split = np.array(
-            [self.codes[shard.split.encode(errors="surrogatepass")] for shard in shards], np.int64
-        )
-
-    def find_shards(self, rows: np.ndarray | int) -> np.ndarray:
-        """The numbers of the shards that rows are of."""
-        return np.searchsorted(self.first_rows, rows, "right") - 1
-
-    def compare(self, batch: pa.RecordBatch, row: int, end: int) -> tuple[np.ndarray, int]:
-        """Compares rows with what follows from those before.
-
-        Args:
-          batch: at least one row.
-          row: the number of its first one.
-          end: where the record before that ends in its shard.
-
-        Returns:
-          Which of them are right (bool [rows]), and where the last of their records ends.
-        """
-        rows = np.arange(row, row + len(batch))
-        of_shard = self.find_shards(rows)
-        offset, length, payload = (_read_numbers(batch[name]) for name in _LOCATED[2:])
-        ends = offset + length + (HEADER_BYTES + FOOTER_BYTES)
-        is_first = rows == self.first_rows[of_shard]
-        starts = np.where(is_first, 0, np.concatenate([[end], ends[:-1]]))
-        split = batch["split"]
-        names = split.dictionary.cast(pa.binary()).to_pylist()
-        codes = np.array([*(self.codes.get(name, -1) for name in names), -1], np.int64)
-        is_right = codes[_read_numbers(split.indices)] == self.split[of_shard]
-        is_right &= _read_numbers(batch["shard"]) == self.shard[of_shard]
-        is_right &= (offset == starts) & (length >= 0) & (ends <= self.bytes[of_shard])
-        return is_right & (payload >= 0) & (payload <= length), int(ends[-1])
+    return f"it must have {records:,} rows, one for each record of the manifest"
 
 
 def _read_numbers(column: pa.Array) -> np.ndarray:

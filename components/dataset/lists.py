@@ -105,17 +105,13 @@ def read_list(data_dir: str, kind: type[L]) -> list[L]:
         raise UserError(
             f"{path!r} is damaged at line {len(found) + 1} ({error}); {way_out}."
         ) from error
-    if not _is_listed(data_dir, kind.FILE, content):
+    try:
+        is_listed = read_manifest(data_dir).files.get(kind.FILE) == describe_bytes(content)
+    except FileNotFoundError:  # Of an unfinished data set, any list is.
+        is_listed = True
+    if not is_listed:
         raise UserError(f"{path!r} is not the file that {MANIFEST} names; {way_out}.")
     return found
-
-
-def _is_listed(data_dir: str, name: str, content: bytes) -> bool:
-    """Whether a list is the one that the manifest names; of an unfinished data set, any is."""
-    try:
-        return read_manifest(data_dir).files.get(name) == describe_bytes(content)
-    except FileNotFoundError:
-        return True
 
 
 def write_list(data_dir: str, kind: type[L], lines: Iterable[L]) -> None:

@@ -287,28 +287,11 @@ def write_manifest(
     index, _, *lists = call_together(
         lambda: _write_index(shards, list_classes(books), output_dir, options),
         lambda: _copy_quarantined(books_dir, work, output_dir),
-        *(functools.partial(_copy, name, books_dir, output_dir) for name in names),
+        *(
+            functools.partial(copy_file, files.join(books_dir, name), files.join(output_dir, name))
+            for name in names
+        ),
     )
-    manifest = Manifest(
-        format_version=FORMAT_VERSION,
-        books=books,
-        splits=_describe_splits(shards, options),
-        files={**index, **dict(zip(names, lists, strict=True))},
-        options=options.stored_form(),
-    )
-    content = manifest.to_bytes()
-    # Last, so that a folder with a manifest is whole, and only if this run is still the last one.
-    work.check()
-    call_together(
-        lambda: files.write_file(files.join(output_dir, MANIFEST), content),
-        lambda: work.finish(content),
-    )
-    return parse_manifest(content)
-
-
-def _describe_splits(
-    shards: Sequence[WrittenShard], options: IngestOptions
-) -> dict[str, ListedSplit]:
     splits = {}
     for split in options.splits:
         own = [shard for shard in shards if shard.task.split == split]
@@ -321,14 +304,27 @@ def _describe_splits(
             )
             for shard in own
         ]
-        counted = [shard.counted for shard in own]
         splits[split] = ListedSplit(
             records=sum(shard.records for shard in listed),
             bytes=sum(shard.bytes for shard in listed),
             shards=listed,
-            **options.label_kind.add_up(counted, options.boxes),
+            **options.label_kind.add_up([shard.counted for shard in own], options.boxes),
         )
-    return splits
+    manifest = Manifest(
+        format_version=FORMAT_VERSION,
+        books=books,
+        splits=splits,
+        files={**index, **dict(zip(names, lists, strict=True))},
+        options=options.stored_form(),
+    )
+    content = manifest.to_bytes()
+    # Last, so that a folder with a manifest is whole, and only if this run is still the last one.
+    work.check()
+    call_together(
+        lambda: files.write_file(files.join(output_dir, MANIFEST), content),
+        lambda: work.finish(content),
+    )
+    return parse_manifest(content)
 
 
 def _write_index(
@@ -350,10 +346,6 @@ def _write_index(
     return {INDEX: index.describe(), ROWS: rows.describe()}
 
 
-def _copy(name: str, source_dir: str, target_dir: str) -> ListedFile:
-    return copy_file(files.join(source_dir, name), files.join(target_dir, name))
-
-
 def _copy_quarantined(books_dir: str, work: WorkFolder, output_dir: str) -> None:
     """Copies the files listed in the books, and deletes those of an earlier run."""
     lines, found = call_together(
@@ -361,6 +353,11 @@ def _copy_quarantined(books_dir: str, work: WorkFolder, output_dir: str) -> None
         lambda: files.list_files(output_dir, name_copy("*")),
     )
     names = [name_copy(content) for content in kept_copies(lines)]
-    copy = functools.partial(_copy, source_dir=work.path, target_dir=output_dir)
-    collections.deque(map_in_order(copy, names, files.count_threads(output_dir), ahead=1), maxlen=0)
-    files.delete(*set(found) - {files.join(output_dir, name) for name in names})
+    copied = [files.join(output_dir, name) for name in names]
+    pairs, threads = (
+        zip(map(work.join, names), copied, strict=True),
+        files.count_threads(output_dir),
+    )
+    copies = map_in_order(lambda pair: copy_file(*pair), pairs, threads, ahead=1)
+    collections.deque(copies, maxlen=0)
+    files.delete(*set(found).difference(copied))

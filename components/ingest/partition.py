@@ -5,13 +5,12 @@ be written in the shards' order into one file. A shard's task knows where in tha
 """
 
 import collections
-import contextlib
 import functools
 import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,7 +74,20 @@ def plan_shards(
     # Named after all that the rows' places depend on, so that another plan's are never read.
     depends_on = [options.model_dump(mode="json"), *(chunk.name for chunk in chunks)]
     plan = hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:16]
-    with _local_rows(chunks, work) as (sources, scratch_dir):
+    # The rows are read several times, on this machine's disk: copied, if they are elsewhere.
+    paths = [work.rows_path(name) for chunk in chunks for name in chunk.names]
+    scratch = work.path if work.is_local else None
+    with tempfile.TemporaryDirectory(dir=scratch) as scratch_dir:
+
+        def copy(path: str) -> str:
+            target = files.join(scratch_dir, path.rpartition("/")[2])
+            with open(target, "wb") as file:
+                file.writelines(files.read_blocks(path))
+            return target
+
+        if not work.is_local:
+            paths = list(map_in_order(copy, paths, files.count_threads(work.path)))
+        sources = SourceRows(paths)
         labels, placement = judge_rows(chunks, work, sources, scratch_dir, options)
         # The rows are read again, at the same time: those that the lists name, and whole ones,
         # sorted by shard, so that a task reads its own in one piece.
@@ -134,7 +146,19 @@ def judge_rows(
         if any(chunk.found - chunk.bad - chunk.skipped for chunk in chunks):
             read = _read_sources(sources, scratch_dir, options)
             placement = place_sources(read, places, options, scratch_dir)
-            check_conflicts(chunks, placement, sources, options)
+            # With the images of several labels, too many may be lost.
+            conflicts, first = placement.counts.conflicts, placement.counts.first_conflict
+            bad = sum(chunk.bad for chunk in chunks) + conflicts
+            judged = sum(chunk.found - chunk.skipped for chunk in chunks)
+            if conflicts and bad > options.max_bad_fraction * judged:
+                example = os.fsdecode(sources.take(np.array([first]), ["path"])[first]["path"])
+                raise UserError(
+                    f"{bad} of {judged} files would be lost, more than ingest.max_bad_fraction="
+                    f"{options.max_bad_fraction:g} allows: {conflicts} have the bytes of a file "
+                    f"with {options.label_kind.another}, for example {example!r}. Remove those "
+                    "that are wrong, set ingest.conflicting_labels=keep, or raise "
+                    "ingest.max_bad_fraction."
+                )
     except UserError as error:
         problems.append(error)
     if problems:
@@ -174,49 +198,6 @@ def check_share_of_bad(
     raise UserError("\n".join([f"{verdict}:", *lines, f"Repair or remove them{allow}."]))
 
 
-def check_conflicts(
-    chunks: Sequence[PreparedChunk],
-    placement: Placement,
-    sources: SourceRows,
-    options: IngestOptions,
-) -> None:
-    """Stops the run if too many images are lost, with those of several labels."""
-    conflicts, first = placement.counts.conflicts, placement.counts.first_conflict
-    bad = sum(chunk.bad for chunk in chunks) + conflicts
-    judged = sum(chunk.found - chunk.skipped for chunk in chunks)
-    if not conflicts or bad <= options.max_bad_fraction * judged:
-        return
-    example = os.fsdecode(sources.take(np.array([first]), ["path"])[first]["path"])
-    raise UserError(
-        f"{bad} of {judged} files would be lost, more than ingest.max_bad_fraction="
-        f"{options.max_bad_fraction:g} allows: {conflicts} have the bytes of a file with "
-        f"{options.label_kind.another}, for example {example!r}. Remove those that are wrong, set "
-        "ingest.conflicting_labels=keep, or raise ingest.max_bad_fraction."
-    )
-
-
-@contextlib.contextmanager
-def _local_rows(
-    chunks: Sequence[PreparedChunk], work: WorkFolder
-) -> Iterator[tuple[SourceRows, str]]:
-    """The rows of chunks on this machine's disk, copied if they are elsewhere; and a folder on it.
-
-    The folder is deleted after the block.
-    """
-    paths = [work.rows_path(name) for chunk in chunks for name in chunk.names]
-    with tempfile.TemporaryDirectory(dir=work.path if work.is_local else None) as folder:
-
-        def copy(path: str) -> str:
-            target = files.join(folder, path.rpartition("/")[2])
-            with open(target, "wb") as file:
-                file.writelines(files.read_blocks(path))
-            return target
-
-        if not work.is_local:
-            paths = list(map_in_order(copy, paths, files.count_threads(work.path)))
-        yield SourceRows(paths), folder
-
-
 def _read_sources(sources: SourceRows, scratch_dir: str, options: IngestOptions) -> Sources:
     """Reads what the plan needs of all rows, and checks their names and masks.
 
@@ -235,7 +216,11 @@ def _read_sources(sources: SourceRows, scratch_dir: str, options: IngestOptions)
         read["number"] = first + np.flatnonzero(is_usable.to_numpy())
         read["content"] = _halves(rows["sha256"])
         read["record_id"] = _halves(rows["record_id"])
-        group = _code(rows["group"], lambda name: _hash_group(name or ""), np.uint64)
+        group = _code(
+            rows["group"],
+            lambda name: int.from_bytes(hashlib.sha256((name or "").encode()).digest()[:8], "big"),
+            np.uint64,
+        )
         is_alone = rows["group"].is_null().to_numpy()
         read["group"] = np.where(is_alone, read["content"][:, 0], group)
         read["forced_split"] = _code(rows["forced_split"], lambda n: split_codes.get(n, NOWHERE))
@@ -321,7 +306,3 @@ def _halves(column: pa.ChunkedArray) -> np.ndarray:
     width = array.type.byte_width
     data = np.frombuffer(array.buffers()[1], np.uint8, len(array) * width, array.offset * width)
     return data.reshape(-1, width)[:, :16].copy().view(">u8").astype(np.uint64)
-
-
-def _hash_group(name: str) -> int:
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")

@@ -97,15 +97,39 @@ def write_placed_rows(
       For each shard, where its rows are.
     """
     groups = list(group_by_rows(placement.shard_ends, ROWS_AT_ONCE))
-    paths = _spread_rows(sources, placement, groups, tempfile.mkdtemp(dir=scratch_dir))
+    folder = tempfile.mkdtemp(dir=scratch_dir)
+    paths = [os.path.join(folder, str(number)) for number in range(len(groups))]
+    # First each row, with its place, to the file of its group of shards.
+    for first, rows in sources.tables():
+        places = read_places(placement.places, first, first + len(rows))
+        order = np.argsort(places["shard"], kind="stable")
+        edges = np.searchsorted(places["shard"][order], [0, *(end for _, end in groups)]).tolist()
+        rows = rows.combine_chunks()
+        for path, edge in zip(paths, itertools.pairwise(edges), strict=True):
+            own = order[slice(*edge)]
+            placed = rows.take(pa.array(own))
+            for name in ("shard", "position"):
+                placed = placed.append_column(name, pa.array(places[name][own]))
+            with open(path, "ab") as scratch:
+                for batch in placed.cast(_PLACED_SCHEMA).to_batches():
+                    scratch.write(batch.serialize())
+    # Then each group in order.
     spans: list[RowSpan] = []
     with files.write_atomically(target) as file:
         for (first, end), path in zip(groups, paths, strict=True):
-            rows, shard = _sort_rows(path)
-            edges = np.searchsorted(shard, np.arange(first, end + 1)).tolist()
+            with pa.OSFile(path) as spread:
+                messages = pa.ipc.MessageReader.open_stream(spread)
+                batches = [pa.ipc.read_record_batch(each, _PLACED_SCHEMA) for each in messages]
+            os.remove(path)
+            placed = pa.Table.from_batches(batches, _PLACED_SCHEMA)
+            shard = placed["shard"].to_numpy()
+            order = np.lexsort((placed["position"].to_numpy(), shard))
+            sorted_rows = placed.select(ROW_SCHEMA.names).take(pa.array(order)).combine_chunks()
+            (one,) = sorted_rows.to_batches()
+            edges = np.searchsorted(shard[order], np.arange(first, end + 1)).tolist()
             for a, b in group_by_rows(np.array(edges[1:]), _BATCH_ROWS):
                 start = file.tell()
-                file.write(rows.slice(edges[a], edges[b] - edges[a]).serialize())
+                file.write(one.slice(edges[a], edges[b] - edges[a]).serialize())
                 spans += [
                     RowSpan(start, file.tell(), edges[n] - edges[a], edges[n + 1] - edges[n])
                     for n in range(a, b)
@@ -120,28 +144,6 @@ def read_placed_rows(path: str, span: RowSpan) -> pa.Table:
     return pa.Table.from_batches([batch.slice(span.first_row, span.rows)])
 
 
-def _spread_rows(
-    sources: SourceRows, placement: Placement, groups: Sequence[tuple[int, int]], folder: str
-) -> list[str]:
-    """Appends each row, with its place, to the file of its group of shards; returns the files."""
-    paths = [os.path.join(folder, str(number)) for number in range(len(groups))]
-    for first, rows in sources.tables():
-        places = read_places(placement.places, first, first + len(rows))
-        order = np.argsort(places["shard"], kind="stable")
-        shard = places["shard"][order]
-        edges = np.searchsorted(shard, [0, *(end for _, end in groups)]).tolist()
-        rows = rows.combine_chunks()
-        for path, edge in zip(paths, itertools.pairwise(edges), strict=True):
-            own = order[slice(*edge)]
-            placed = rows.take(pa.array(own))
-            for name in ("shard", "position"):
-                placed = placed.append_column(name, pa.array(places[name][own]))
-            with open(path, "ab") as file:
-                for batch in placed.cast(_PLACED_SCHEMA).to_batches():
-                    file.write(batch.serialize())
-    return paths
-
-
 def group_by_rows(ends: np.ndarray, rows: int) -> Iterator[tuple[int, int]]:
     """Cuts consecutive shards, or what else has rows, into groups: first one and end of each.
 
@@ -154,16 +156,3 @@ def group_by_rows(ends: np.ndarray, rows: int) -> Iterator[tuple[int, int]]:
         end = min(int(np.searchsorted(ends, done + rows)) + 1, len(ends))
         yield first, end
         first, done = end, int(ends[end - 1])
-
-
-def _sort_rows(path: str) -> tuple[pa.RecordBatch, np.ndarray]:
-    """The rows of a group of shards in order, and the shard of each (int64 [rows])."""
-    with pa.OSFile(path) as file:
-        messages = pa.ipc.MessageReader.open_stream(file)
-        batches = [pa.ipc.read_record_batch(message, _PLACED_SCHEMA) for message in messages]
-    os.remove(path)
-    rows = pa.Table.from_batches(batches, _PLACED_SCHEMA)
-    shard = rows["shard"].to_numpy()
-    order = np.lexsort((rows["position"].to_numpy(), shard))
-    (batch,) = rows.select(ROW_SCHEMA.names).take(pa.array(order)).combine_chunks().to_batches()
-    return batch, shard[order]

@@ -147,14 +147,6 @@ class Counts:
     alike: int = 0
     straddling: int = 0
 
-    def add(self, rows: np.ndarray) -> None:
-        """Counts the records of a range of units."""
-        np.add.at(self.records, rows["split"], 1)
-        np.add.at(self.stored_bytes, rows["split"], rows["stored_bytes"])
-        np.add.at(self.classes, (rows["split"], rows["label"]), 1)
-        _, first, unit = np.unique(rows["unit"], return_index=True, return_inverse=True)
-        self.straddling += len(np.unique(unit[rows["split"] != rows["split"][first][unit]]))
-
 
 @dataclasses.dataclass(frozen=True)
 class Placement:
@@ -216,7 +208,15 @@ def place_sources(
         settled, nowhere = _settle_copies(rows, units, counts, options)
         known.add_by_hash(settled, settled["unit"])
         places.add_by_number(nowhere, nowhere["number"])
-    problems = _find_problems(counts, options)
+    problems: list[UserError] = []
+    if options.duplicates == "error" and counts.copied:
+        told = f"{counts.copied} files repeat the bytes of another one, and ingest.duplicates=error"
+        problems.append(UserError(f"{told}; remove them, or set ingest.duplicates=keep_first."))
+    if counts.conflicts and options.conflicting_labels == "error":
+        told = f"{counts.conflicts} files have the bytes of a file with "
+        told += f"{options.label_kind.another}, and ingest.conflicting_labels=error; remove those "
+        told += "that are wrong, or set ingest.conflicting_labels=quarantine, which lists them."
+        problems.append(UserError(told))
     # What looks alike or shares a group must share a split, or evaluation would see training data.
     if options.near_duplicates is not None:
         known = _find_clusters(known, units, counts, options, spread)
@@ -233,7 +233,12 @@ def place_sources(
     for rows in known.drain():
         rows["split"] = _choose_splits(rows, strata, options)
         rows["key"] = order_keys(rows["record_id"], options.seed)
-        counts.add(rows)
+        np.add.at(counts.records, rows["split"], 1)
+        np.add.at(counts.stored_bytes, rows["split"], rows["stored_bytes"])
+        np.add.at(counts.classes, (rows["split"], rows["label"]), 1)
+        _, first, unit = np.unique(rows["unit"], return_index=True, return_inverse=True)
+        is_apart = rows["split"] != rows["split"][first][unit]
+        counts.straddling += len(np.unique(unit[is_apart]))
         ordered.add_by_hash(rows, rows["key"])
     # Records in the order of their keys, cut into shards of equal counts.
     if empty := [name for name, n in zip(options.splits, counts.records, strict=True) if not n]:
@@ -299,18 +304,6 @@ def _place_nowhere(numbers: np.ndarray, copies: np.ndarray) -> np.ndarray:
     places = np.full(len(numbers), NOWHERE, PLACE)
     places["number"], places["copies"] = numbers, copies
     return places
-
-
-def _find_problems(counts: Counts, options: IngestOptions) -> list[UserError]:
-    problems, another = [], options.label_kind.another
-    if options.duplicates == "error" and counts.copied:
-        told = f"{counts.copied} files repeat the bytes of another one, and ingest.duplicates=error"
-        problems.append(UserError(f"{told}; remove them, or set ingest.duplicates=keep_first."))
-    if counts.conflicts and options.conflicting_labels == "error":
-        told = f"{counts.conflicts} files have the bytes of a file with {another}, and ingest."
-        told += "conflicting_labels=error; remove those that are wrong, or set ingest."
-        problems.append(UserError(f"{told}conflicting_labels=quarantine, which lists them."))
-    return problems
 
 
 def _find_clusters(

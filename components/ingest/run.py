@@ -15,7 +15,7 @@ from apache_beam.pvalue import AsSingleton
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
-from image_pipeline.components import files
+from image_pipeline.components import files, progress
 from image_pipeline.components.beam.counters import count
 from image_pipeline.components.beam.job import run_job
 from image_pipeline.components.dataset.manifest import Manifest, read_whole_manifest
@@ -38,7 +38,6 @@ from image_pipeline.components.ingest.work_folder import (
     ListedChunk,
     PreparedChunk,
     WorkFolder,
-    list_chunks,
 )
 from image_pipeline.components.meaning.listing import Listing, list_images
 from image_pipeline.components.meaning.options import IngestOptions
@@ -104,7 +103,6 @@ class IngestImages(beam.PTransform):
             root
             | "Start" >> beam.Create([self.images_dir])
             | "List" >> beam.FlatMap(list_chunks, self.work, self.options)  # ListedChunk
-            | "CountListed" >> beam.Map(_count_listed)  # ListedChunk
             | "SpreadChunks" >> beam.Reshuffle()
         )
         # Levels in percent need all images before the first one is stored.
@@ -158,9 +156,18 @@ class WriteDataSet(beam.PTransform):
         )
 
 
-def _count_listed(chunk: ListedChunk) -> ListedChunk:
-    count(listed=chunk.images)
-    return chunk
+def list_chunks(images_dir: str, work: WorkFolder, options: IngestOptions) -> Iterator[ListedChunk]:
+    """The chunks that `keep_listing` has written for the run; a template lists them now."""
+    work.check()
+    kept = work.read_listed() if work.run else None
+    if kept is not None and kept[0] == work.run:
+        chunks = kept[1]
+    else:
+        chunks = work.keep_listing(list_images(images_dir, options))
+    for chunk in chunks:
+        count(listed=chunk.images)
+        yield chunk
+    progress.begin("images", sum(chunk.images for chunk in chunks))
 
 
 def prepare_listed(

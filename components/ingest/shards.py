@@ -169,39 +169,32 @@ def _write_records(
                 shard.write(block)
                 digest.update(block)
                 written += of_block
-    lengths, offset = np.array(written, np.int64), 0
+    rest, offset = np.array(written, np.int64), 0
+    schema, further = index_schema(task.columns), record.further_of(task.columns)
     for batch in rows.to_batches(max_chunksize=_BATCH_ROWS):
-        of_batch, lengths = np.split(lengths, [len(batch)])
-        index.write_batch(_index_batch(batch, task, offset, of_batch))
-        offset += int((of_batch + HEADER_BYTES + FOOTER_BYTES).sum())
+        lengths, rest = np.split(rest, [len(batch)])
+        ends = offset + np.cumsum(lengths + HEADER_BYTES + FOOTER_BYTES)
+        columns = {name: batch[name] for name in schema.names if name in batch.schema.names}
+        # Before an image, its mask is stored.
+        stored = batch["payload_length"].to_numpy() - batch["mask_length"].fill_null(0).to_numpy()
+        columns |= {
+            "split": pa.repeat(task.split, len(lengths)),
+            "shard": pa.repeat(pa.scalar(task.shard, pa.int32()), len(lengths)),
+            "record_offset": ends - lengths - HEADER_BYTES - FOOTER_BYTES,
+            "record_length": lengths,
+            # The image is the record's last column, so it ends where the record's data ends.
+            "payload_offset": ends - FOOTER_BYTES - stored,
+            "payload_length": stored,
+            "record_id": [value.hex() for value in batch["record_id"].to_pylist()],
+            "source": [p.decode(errors="backslashreplace") for p in batch["path"].to_pylist()],
+        }
+        if further:
+            cells = [json.loads(row) for row in batch["further"].to_pylist()]
+            columns |= {index_name(c): [row[at] for row in cells] for at, c in enumerate(further)}
+        index.write_batch(pa.RecordBatch.from_pydict(columns, schema))
+        offset = int(ends[-1]) if len(ends) else offset
     described = {"records": len(rows), "size_bytes": offset, "sha256": digest.hexdigest()}
     return described | {"counted": find_kind(task.columns).count(rows)}
-
-
-def _index_batch(
-    batch: pa.RecordBatch, task: ShardTask, offset: int, lengths: np.ndarray
-) -> pa.RecordBatch:
-    """The index entries of consecutive records, from `offset` on."""
-    ends = offset + np.cumsum(lengths + HEADER_BYTES + FOOTER_BYTES)
-    schema = index_schema(task.columns)
-    columns = {name: batch[name] for name in schema.names if name in batch.schema.names}
-    # Before an image, its mask is stored.
-    stored = batch["payload_length"].to_numpy() - batch["mask_length"].fill_null(0).to_numpy()
-    columns |= {
-        "split": pa.repeat(task.split, len(lengths)),
-        "shard": pa.repeat(pa.scalar(task.shard, pa.int32()), len(lengths)),
-        "record_offset": ends - lengths - HEADER_BYTES - FOOTER_BYTES,
-        "record_length": lengths,
-        # The image is the record's last column, so it ends where the record's data ends.
-        "payload_offset": ends - FOOTER_BYTES - stored,
-        "payload_length": stored,
-        "record_id": [value.hex() for value in batch["record_id"].to_pylist()],
-        "source": [p.decode(errors="backslashreplace") for p in batch["path"].to_pylist()],
-    }
-    if further := record.further_of(task.columns):
-        rows = [json.loads(row) for row in batch["further"].to_pylist()]
-        columns |= {index_name(c): [row[at] for row in rows] for at, c in enumerate(further)}
-    return pa.RecordBatch.from_pydict(columns, schema)
 
 
 def frame_records(

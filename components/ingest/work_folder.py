@@ -17,12 +17,11 @@ from typing import Any
 
 import google_crc32c
 
-from image_pipeline.components import files, progress
+from image_pipeline.components import files
 from image_pipeline.components.dataset.manifest import Manifest, parse_manifest
 from image_pipeline.components.dataset.paths import QUARANTINE, name_copy
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.meaning.listing import Listing, list_images
-from image_pipeline.components.meaning.options import IngestOptions
+from image_pipeline.components.meaning.listing import Listing
 from image_pipeline.components.sources.references import Chunk
 from image_pipeline.components.threads import map_in_order
 
@@ -252,7 +251,7 @@ class WorkFolder:
     # The listing.
 
     def keep_listing(self, listing: Listing) -> list[ListedChunk]:
-        """Writes a listing's chunks, and which they are, for `list_chunks` and `count_listed`.
+        """Writes a listing's chunks, and which they are, for `run.list_chunks` and `count_listed`.
 
         Of a generator, these are shards; how many images they hold is not known yet.
         """
@@ -323,18 +322,6 @@ class WorkFolder:
                 "Stage WriteManifest lost the list of shards: 1 in, 0 out, so this run wrote no "
                 "manifest. The Beam runner is at fault."
             ) from error
-
-
-def list_chunks(images_dir: str, work: WorkFolder, options: IngestOptions) -> Iterator[ListedChunk]:
-    """The chunks that `keep_listing` has written for the run; a template lists them now."""
-    work.check()
-    kept = work.read_listed() if work.run else None
-    if kept is not None and kept[0] == work.run:
-        chunks = kept[1]
-    else:
-        chunks = work.keep_listing(list_images(images_dir, options))
-    yield from chunks
-    progress.begin("images", sum(chunk.images for chunk in chunks))
 
 
 def sum_file(path: str) -> int:

@@ -246,22 +246,21 @@ def read_head(images: str, most_bytes: int = 2**12) -> bytes:
 
 def _list_folder(folder: str) -> list[str]:
     """The tables of a folder, or of its `data`, that has these only, and what tells of them."""
-    return _list_tables_only(folder) or _list_tables_only(f"{folder.rstrip('/')}/{_BELOW}")
-
-
-def _list_tables_only(folder: str) -> list[str]:
-    found, of_tables = [], [kind for kind in all_kinds() if kind.fills_folders]
-    try:
-        for entry in os.scandir(folder):
-            if entry.name.startswith("."):
-                continue
-            is_table = any(kind.matches(entry.name) for kind in of_tables)
-            if entry.is_dir() or not (is_table or ending_of(entry.name) in _BESIDE):
-                return []
-            found += [entry.path] * is_table
-    except OSError:
-        return []
-    return sorted(found)
+    of_tables = [kind for kind in all_kinds() if kind.fills_folders]
+    for each in (folder, f"{folder.rstrip('/')}/{_BELOW}"):
+        found: list[str] = []
+        with contextlib.suppress(OSError):
+            for entry in os.scandir(each):
+                if entry.name.startswith("."):
+                    continue
+                is_table = any(kind.matches(entry.name) for kind in of_tables)
+                if entry.is_dir() or not (is_table or ending_of(entry.name) in _BESIDE):
+                    break
+                found += [entry.path] * is_table
+            else:
+                if found:
+                    return sorted(found)
+    return []
 
 
 def list_tables(images: str) -> Files:

@@ -45,7 +45,10 @@ def ingest_folder(
     (output_dir,) = make_paths_absolute(beam_args, output_dir)
     started = time.monotonic()
     with hold_lock(output_dir) as check_lock, watch_memory() as memory:
-        before = _count_records(output_dir)
+        try:
+            before = read_manifest(output_dir).books.written
+        except (FileNotFoundError, UserError):  # There is none, or its manifest is damaged.
+            before = None
         if not replace:
             check_same_source(output_dir, listing)
         manifest = run_ingest(
@@ -64,14 +67,6 @@ def ingest_folder(
         "seconds": round(time.monotonic() - started, 1),
         "peak_rss_mb": round(memory.peak_rss_mb),
     }
-
-
-def _count_records(output_dir: str) -> int | None:
-    """The records of a finished data set; None if there is none, or its manifest is damaged."""
-    try:
-        return read_manifest(output_dir).books.written
-    except (FileNotFoundError, UserError):
-        return None
 
 
 def make_beam_pipeline(beam_args: Sequence[str]) -> beam.Pipeline:
