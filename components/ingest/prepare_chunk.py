@@ -11,7 +11,7 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from image_pipeline.components import files, progress
@@ -105,9 +105,7 @@ def prepare_chunk(
             source,
             options,
         )
-        rows = write_rows(_watch(results, work), name, work, options.seed)
-        # Once all was read: a file that is changed from now on does no harm.
-        check_unchanged(chunk.refs)
+        rows = write_rows(_watch(results, work, chunk.refs), name, work, options.seed)
         bad, skipped = count_unusable(rows)
         done = PreparedChunk(*numbered, len(chunk.refs), bad, name, skipped)
     else:
@@ -156,12 +154,15 @@ def _write_parts(
         yield len(rows), *count_unusable(rows)
 
 
-def _watch(results: Iterable[tuple[dict, bytes]], work: WorkFolder) -> Iterator[tuple[dict, bytes]]:
-    """Counts what passes; in the end, makes sure of the run before files get their names."""
+def _watch(
+    results: Iterable[tuple[dict, bytes]], work: WorkFolder, refs: Sequence[ImageRef] = ()
+) -> Iterator[tuple[dict, bytes]]:
+    """Counts what passes; in the end, makes sure of sources and run before files get names."""
     for row, payload in results:
         is_skipped = "is_skipped" in row
         progress.advance(bad="reason" in row and not is_skipped, skipped=is_skipped)
         yield row, payload
+    check_unchanged(refs)
     work.check()
 
 

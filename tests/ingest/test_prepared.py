@@ -136,7 +136,7 @@ def test_few_files_are_open(work):
     folder, rows = work
     reader = PayloadReader(WorkFolder(str(folder)), max_open=1)
     reader.read(*next(place for place, _ in rows if place[0] == "a"))
-    (first,) = reader._open.values()
+    ((_, first),) = reader._open.values()
     reader.read(*next(place for place, _ in rows if place[0] == "b"))
     assert first.closed and list(reader._open) == ["b"]
     reader.close()
