@@ -7,24 +7,29 @@ there is none in time, the job is cancelled, and the error says why.
 """
 
 import contextlib
+import json
 import re
 import tempfile
 import time
+import types
+import urllib.parse
+import urllib.request
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import (
     FlinkRunnerOptions,
     GoogleCloudOptions,
+    PipelineOptions,
 )
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-from apache_beam.runners.runner import PipelineResult, PipelineState
+from apache_beam.runners.runner import PipelineResult, PipelineRunner, PipelineState
 
 from image_pipeline.components import files
 from image_pipeline.components.beam.counters import watch_counters
 from image_pipeline.components.beam.flags import JobOptions
-from image_pipeline.components.beam.flink import cancel_flink_jobs
 from image_pipeline.components.code_version import ROOMS, code_version
 from image_pipeline.components.errors import UserError, find_user_error, raise_interrupt
 from image_pipeline.components.threads import call_within
@@ -182,3 +187,67 @@ def _find_missing_module(error: BaseException) -> UserError | None:
         f"A worker's Python has no module {found[-1]!r}; install the same as here wherever the "
         "workers run: this project, and what your own functions are in."
     )
+
+
+_ENDED = {"FINISHED", "FAILED", "CANCELED"}
+_ANSWER_TIMEOUT_S = 5
+
+
+def cancel_flink_jobs(master: str, name: str) -> int:
+    """Cancels the running jobs with this name, through a Flink cluster's REST interface.
+
+    Beam's runner does not cancel what it has submitted to a cluster, not even when asked to: the
+    job keeps its slots, and waits for its workers, long after the process that submitted it is
+    gone.
+
+    Args:
+      master: host and port of the job manager's REST interface, or its URL.
+      name: the jobs' name.
+
+    Returns:
+      How many were cancelled.
+
+    Raises:
+      OSError: if the job manager does not answer.
+    """
+    url = master if "://" in master else f"http://{master}"
+    jobs = _ask(f"{url}/jobs/overview")["jobs"]
+    running = [job["jid"] for job in jobs if job["name"] == name and job["state"] not in _ENDED]
+    for job_id in running:
+        _ask(f"{url}/jobs/{urllib.parse.quote(job_id)}?mode=cancel", method="PATCH")
+    return len(running)
+
+
+def _ask(url: str, method: str = "GET") -> Any:
+    request = urllib.request.Request(url, method=method)
+    with urllib.request.urlopen(request, timeout=_ANSWER_TIMEOUT_S) as answer:
+        return json.load(answer)
+
+
+class JobPipeline(beam.Pipeline):
+    """Its `with` is `run_job`: start limit, check of the workers' version, cancellation, errors."""
+
+    def __init__(
+        self, runner: PipelineRunner | str | None, options: PipelineOptions, shared_dir: str
+    ):
+        """Makes an empty pipeline.
+
+        Args:
+          runner: the runner; None takes the one that the options name.
+          shared_dir: a folder or URI that this machine and all workers see.
+        """
+        super().__init__(runner=runner, options=options)
+        self._job = run_job(self, shared_dir)
+
+    def __enter__(self) -> beam.Pipeline:
+        """Begins the job; returns the pipeline, for the block to fill."""
+        return self._job.__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: types.TracebackType | None,
+    ) -> None:
+        """Runs the job to its end, unless the block has failed."""
+        self._job.__exit__(kind, error, trace)

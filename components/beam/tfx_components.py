@@ -18,7 +18,7 @@ from tfx.dsl.components.base import base_beam_executor, executor_spec
 from tfx.types import standard_artifacts
 
 from image_pipeline.components import files
-from image_pipeline.components.beam.job_pipeline import JobPipeline
+from image_pipeline.components.beam.job import JobPipeline
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.stores.beam_reads import name_for_beam
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.columns import choose_columns
 from image_pipeline.components.dataset.manifest import Manifest
+from image_pipeline.components.dataset.record import choose_columns
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.labels.kind import LabelKind

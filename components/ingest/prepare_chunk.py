@@ -308,9 +308,10 @@ def _check_named(row: dict, ref: ImageRef, options: IngestOptions) -> None:
         if ref.annotations is not None and ref.annotations.label is not None:
             missing = f"{at}the column {options.columns['label']!r} is empty"
         raise BadImage("no_label", missing)
-    labels = [row["label"]] if (tags := find_tags(ref, options)) is None else tags
-    if options.classes is not None and (unknown := set(labels).difference(options.classes)):
-        raise BadImage("unknown_label", f"{at}{min(unknown)!r} is not one of ingest.classes")
+    if options.classes is not None:
+        labels = [row["label"]] if (tags := find_tags(ref, options)) is None else tags
+        if unknown := set(labels).difference(options.classes):
+            raise BadImage("unknown_label", f"{at}{min(unknown)!r} is not one of ingest.classes")
     if row["forced_split"] is not None and row["forced_split"] not in options.splits:
         known = ", ".join(options.splits)
         raise BadImage(

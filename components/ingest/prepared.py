@@ -81,11 +81,11 @@ def write_rows(results: Iterable[Result], name: str, work: WorkFolder, seed: int
       The rows, in the order of the sources.
     """
     rows: list[dict] = []
-    offset = 0
+    offset, is_local = 0, work.is_local
     with files.write_atomically(work.payload_path(name)) as file:
-        for block in _make_blocks(results, 1 if work.is_local else _BLOCK_BYTES):
+        for block in _make_blocks(results, 1 if is_local else _BLOCK_BYTES):
             rows += [row for row, _ in block]
-            if not work.is_local:
+            if not is_local:
                 ids = b"".join(row.get("record_id") or bytes(16) for row, _ in block)
                 halves = np.frombuffer(ids, ">u8").reshape(-1, 2).astype(np.uint64)
                 order = np.argsort(order_keys(halves, seed), kind="stable")

@@ -5,17 +5,15 @@ import errno
 import fnmatch
 import io
 import itertools
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, Protocol, cast
 
 from image_pipeline.components.errors import UserError, store_error
-from image_pipeline.components.stores.addresses import find_address
 from image_pipeline.components.stores.beam_files import BeamFiles
 from image_pipeline.components.stores.google import open_google
-from image_pipeline.components.stores.held_file import HeldFile
-from image_pipeline.components.stores.list_order import check_order
-from image_pipeline.components.stores.objects import open_objects
+from image_pipeline.components.stores.objects import find_address, open_objects
 from image_pipeline.components.threads import call_within
 
 # Finding out that there are no credentials takes Google's client more than half a minute.
@@ -282,3 +280,53 @@ def _explained(uri: str) -> Iterator[None]:
         if getattr(error, "code", None) == 404:
             raise FileNotFoundError(errno.ENOENT, "no such file or bucket", uri) from error
         raise store_error(uri, f"{type(error).__name__}: {error}") from error
+
+
+Listed = tuple[str, int, float]  # URI, size in bytes, time of change in seconds
+
+
+def check_order(listed: Iterator[Listed]) -> Iterator[Listed]:
+    """Passes a list on while it is in the order of the names, or of folders and names.
+
+    So nothing needs to be held to sort it. Most stores list by names; Azure's with folders
+    (hierarchical namespaces) list a folder's files where the folder's name stands. Either order is
+    the same each time, which is what counts.
+
+    Raises:
+      UserError: if it is in neither.
+    """
+    last, by_name, by_folder = "", True, True
+    for each in listed:
+        uri = each[0]
+        by_name = by_name and last < uri
+        by_folder = by_folder and last.replace("/", "\0") < uri.replace("/", "\0")
+        if not (by_name or by_folder):
+            raise UserError(
+                f"{uri} is listed behind {last}: its store lists in no order, so images might be "
+                "in another one each time. Give a table of their URIs instead."
+            )
+        last = uri
+        yield each
+
+
+class HeldFile(tempfile.SpooledTemporaryFile):
+    """Says of the temporary folder what Python says of a file without a name."""
+
+    def write(self, data: Any) -> int:
+        """Writes to memory, or to the disk if it is too much."""
+        with _explained_folder():
+            return super().write(data)
+
+    def flush(self) -> None:
+        """Brings to the disk what is not yet there."""
+        with _explained_folder():
+            super().flush()
+
+
+@contextlib.contextmanager
+def _explained_folder() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        folder = f"temporary folder {tempfile.tempdir}" if tempfile.tempdir else "temporary folder"
+        raise UserError(f"{folder}: {error}; set TMPDIR to one with room.") from error

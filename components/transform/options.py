@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import pydantic
 
-from image_pipeline.components.dataset.columns import EXTRA_COLUMNS
+from image_pipeline.components.dataset.record import EXTRA_COLUMNS
 from image_pipeline.components.dotted import follow_rename
 from image_pipeline.components.messages import suggest
 from image_pipeline.components.options import Options

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from image_pipeline.components.beam.flink import cancel_flink_jobs
+from image_pipeline.components.beam.job import cancel_flink_jobs
 
 pytestmark = pytest.mark.unit
 

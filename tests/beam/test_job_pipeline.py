@@ -7,7 +7,7 @@ from apache_beam.runners.runner import PipelineRunner, PipelineState
 
 from image_pipeline.components.beam import job as beam_job
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
-from image_pipeline.components.beam.job_pipeline import JobPipeline
+from image_pipeline.components.beam.job import JobPipeline
 from image_pipeline.components.errors import UserError
 
 pytestmark = pytest.mark.beam

@@ -10,7 +10,7 @@ from tfx.types import standard_artifacts
 
 from image_pipeline.components.beam import tfx_components
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
-from image_pipeline.components.beam.job_pipeline import JobPipeline
+from image_pipeline.components.beam.job import JobPipeline
 
 pytestmark = pytest.mark.beam
 

@@ -24,8 +24,7 @@ from image_pipeline.components.feeding.shard_files import (
     match_files,
 )
 from image_pipeline.components.stores import remote
-from image_pipeline.components.stores.addresses import Address
-from image_pipeline.components.stores.objects import ObjectStore
+from image_pipeline.components.stores.objects import Address, ObjectStore
 from image_pipeline.components.views.options import ViewOptions
 from tests import shards
 

@@ -1,6 +1,6 @@
 import pytest
 
-from image_pipeline.components.stores.addresses import Address, find_address
+from image_pipeline.components.stores.objects import Address, find_address
 
 pytestmark = pytest.mark.unit
 

@@ -1,7 +1,7 @@
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.stores.aws_profile import read_profile
+from image_pipeline.components.stores.variables import read_profile
 
 pytestmark = pytest.mark.unit
 

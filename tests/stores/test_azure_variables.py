@@ -1,7 +1,7 @@
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.stores.azure_variables import read_azure
+from image_pipeline.components.stores.variables import read_azure
 
 pytestmark = pytest.mark.unit
 

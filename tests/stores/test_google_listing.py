@@ -6,8 +6,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from image_pipeline.components.stores import google_listing
-from image_pipeline.components.stores.google_listing import list_files
+from image_pipeline.components.stores import google
+from image_pipeline.components.stores.google import list_files
 from tests.object_store.bucket import Bucket
 
 pytestmark = pytest.mark.unit
@@ -51,7 +51,7 @@ def test_all_names_are_listed_in_the_order_of_their_bytes(names, most):
 
 @pytest.mark.parametrize("files_a_folder", [1, 4, 7, 60])
 def test_folders_of_any_size_are_listed(monkeypatch, files_a_folder):
-    monkeypatch.setattr(google_listing, "_FOLDERS_A_PAGE", 1)
+    monkeypatch.setattr(google, "_FOLDERS_A_PAGE", 1)
     names = [f"images/{n:02}/{m:03}" for n in range(30) for m in range(files_a_folder)]
     pages = Pages([*names, "images/00", "images/z", "other/a"])
     assert _names(pages, "images/") == ["images/00", *names, "images/z"]
@@ -66,7 +66,7 @@ def test_a_file_s_size_and_time_of_change_are_told():
 
 
 def test_who_stops_early_has_asked_for_little(monkeypatch):
-    monkeypatch.setattr(google_listing, "_THREADS", 2)
+    monkeypatch.setattr(google, "_THREADS", 2)
     pages = Pages([f"{n:03}/{m:03}" for n in range(100) for m in range(50)])
     listed = list_files(pages, "")
     assert next(listed)[0] == "000/000"

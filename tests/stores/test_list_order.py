@@ -3,7 +3,7 @@
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.stores.list_order import check_order
+from image_pipeline.components.stores.remote import check_order
 
 pytestmark = pytest.mark.unit
 

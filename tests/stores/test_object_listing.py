@@ -4,8 +4,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from image_pipeline.components.stores import object_listing
-from image_pipeline.components.stores.object_listing import list_files
+from image_pipeline.components.stores import objects
+from image_pipeline.components.stores.objects import list_files
 
 pytestmark = pytest.mark.unit
 
@@ -40,14 +40,14 @@ def _names(pages, prefix=""):
 )
 def test_all_names_are_listed_in_order(names, most, folders_a_page):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(object_listing, "_FOLDERS_A_PAGE", folders_a_page)
-        patch.setattr(object_listing, "_BLOCK_PAGES", 2)
+        patch.setattr(objects, "_FOLDERS_A_PAGE", folders_a_page)
+        patch.setattr(objects, "_BLOCK_PAGES", 2)
         assert _names(Pages(names, most)) == sorted(names)
 
 
 @pytest.mark.parametrize("files_a_folder", [1, 4, 7, 60])
 def test_folders_of_any_size_are_listed(monkeypatch, files_a_folder):
-    monkeypatch.setattr(object_listing, "_FOLDERS_A_PAGE", 1)
+    monkeypatch.setattr(objects, "_FOLDERS_A_PAGE", 1)
     names = [f"images/{n:02}/{m:03}" for n in range(30) for m in range(files_a_folder)]
     pages = Pages([*names, "images/00", "images/z", "other/a"])
     assert _names(pages, "images") == ["images/00", *names, "images/z"]
@@ -58,13 +58,13 @@ def test_large_folders_are_listed_side_by_side(monkeypatch):
     """While the first folder's pages are taken, other folders' are, too."""
     names = [f"{n:02}/{m:03}" for n in range(8) for m in range(50)]
     pages, taken = Pages(names), []
-    real = object_listing._take_pages
+    real = objects._take_pages
 
     def take(found):
         taken.append(found.folder)
         return real(found)
 
-    monkeypatch.setattr(object_listing, "_take_pages", take)
+    monkeypatch.setattr(objects, "_take_pages", take)
     listed = list_files(pages, "")
     assert next(listed)["path"] == "00/000"
     assert len(set(taken)) >= 7
@@ -72,7 +72,7 @@ def test_large_folders_are_listed_side_by_side(monkeypatch):
 
 
 def test_who_stops_early_has_asked_for_little(monkeypatch):
-    monkeypatch.setattr(object_listing, "_THREADS", 2)
+    monkeypatch.setattr(objects, "_THREADS", 2)
     pages = Pages([f"{n:03}/{m:03}" for n in range(100) for m in range(50)])
     listed = list_files(pages, "")
     assert next(listed)["path"] == "000/000"

@@ -11,8 +11,7 @@ import pytest
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.stores import objects
-from image_pipeline.components.stores.addresses import Address
-from image_pipeline.components.stores.objects import ObjectStore
+from image_pipeline.components.stores.objects import Address, ObjectStore
 
 pytestmark = pytest.mark.unit
 
