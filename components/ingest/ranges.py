@@ -25,10 +25,9 @@ class Ranges:
           dtype: of a row; the rows of a range are given in the order of its first field.
           rows: how many there are at most.
         """
-        own, self._dtype = tempfile.mkdtemp(dir=folder), dtype
+        self._folder, self._dtype = tempfile.mkdtemp(dir=folder), dtype
         (self._key, *_) = dtype.names or ()
         self._count = max(1, -(-rows // RANGE_ROWS))
-        self._paths = [os.path.join(own, str(number)) for number in range(self._count)]
 
     def add_by_hash(self, rows: np.ndarray, hashes: np.ndarray) -> None:
         """Adds rows by uniformly distributed hashes (uint64 [n]): ranges are in their order."""
@@ -44,7 +43,7 @@ class Ranges:
         numbers, starts = np.unique(ranges[order], return_index=True)
         parts = np.split(rows[order], starts[1:])
         for number, part in zip(numbers.tolist(), parts[: len(numbers)], strict=True):
-            with open(self._paths[number], "ab") as file:
+            with open(self._path(number), "ab") as file:
                 part.tofile(file)
 
     def __iter__(self) -> Iterator[np.ndarray]:
@@ -57,7 +56,7 @@ class Ranges:
         """As iteration does, and deletes the rows as they are given."""
         for number, rows in enumerate(self):
             if len(rows):
-                os.remove(self._paths[number])
+                os.remove(self._path(number))
             yield rows
 
     def between(self, first: int, end: int) -> Iterator[np.ndarray]:
@@ -70,9 +69,12 @@ class Ranges:
             yield rows[(rows[self._key] >= first) & (rows[self._key] < end)]
 
     def _read(self, number: int) -> np.ndarray:
-        if not os.path.exists(self._paths[number]):
+        if not os.path.exists(self._path(number)):
             return np.empty(0, self._dtype)
-        return np.fromfile(self._paths[number], self._dtype)
+        return np.fromfile(self._path(number), self._dtype)
+
+    def _path(self, number: int) -> str:
+        return os.path.join(self._folder, str(number))
 
 
 def select(rows: np.ndarray, dtype: np.dtype, **columns: Any) -> np.ndarray:

@@ -7,7 +7,7 @@ import pytest
 
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest import run, work_folder
+from image_pipeline.components.ingest import run
 from image_pipeline.components.ingest.run import list_chunks
 from image_pipeline.components.ingest.work_folder import WorkFolder, sum_file
 from image_pipeline.components.meaning.listing import Listing, list_images
@@ -85,7 +85,7 @@ def test_a_file_is_summed_and_a_missing_one_is_empty(tmp_path):
 
 def _list(monkeypatch, work, refs):
     listing = Listing("images", FOLDER, IngestOptions(), None, Spool(make_chunks(refs), at_once=1))
-    monkeypatch.setattr(work_folder, "list_images", lambda *_: listing)
+    monkeypatch.setattr(run, "list_images", lambda *_: listing)
     return list(list_chunks("images", work, IngestOptions()))
 
 
