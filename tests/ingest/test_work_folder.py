@@ -7,7 +7,7 @@ import pytest
 
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest import run
+from image_pipeline.components.ingest import run, work_folder
 from image_pipeline.components.ingest.run import list_chunks
 from image_pipeline.components.ingest.work_folder import WorkFolder, sum_file
 from image_pipeline.components.meaning.listing import Listing, list_images
