@@ -61,12 +61,29 @@ def run_job(root: beam.Pipeline, shared_dir: str) -> Iterator[beam.Pipeline]:
     try:
         with watch_counters(root):
             yield root
-            _run(root, sign)
+            if runs_here(root):
+                root.result = root.run()
+                return
+            if _is_flink_cluster(root):  # It is cancelled by name, which no other job may have.
+                named = root.options.view_as(GoogleCloudOptions)
+                named.job_name = f"{named.job_name or 'image-pipeline'}-{uuid.uuid4().hex[:8]}"
+            try:
+                root.result = root.run()
+                await_start(root.result, sign, root.options.view_as(JobOptions).start_timeout_s)
+                root.result.wait_until_finish()
+            except BaseException:
+                _cancel(root)
+                raise
     except Exception as error:
         raise_interrupt(error)
         known = find_user_error(error)
-        if known is None and not runs_here(root):
-            known = _find_missing_module(error)
+        # Of a module that workers elsewhere lack, only the text of their error comes back.
+        missing = [] if runs_here(root) else _MISSING_MODULE.findall(str(error))
+        if known is None and missing:
+            known = UserError(
+                f"A worker's Python has no module {missing[-1]!r}; install the same as here "
+                "wherever the workers run: this project, and what your own functions are in."
+            )
         if known is None:
             raise
         raise known from error
@@ -141,23 +158,6 @@ def check_same_code(here: str, there: str) -> None:
         )
 
 
-def _run(root: beam.Pipeline, sign: str) -> None:
-    """Runs the pipeline and waits; cancels the job if the wait is interrupted."""
-    if runs_here(root):
-        root.result = root.run()
-        return
-    if _is_flink_cluster(root):  # It is cancelled by name, so no other job may have the name.
-        named = root.options.view_as(GoogleCloudOptions)
-        named.job_name = f"{named.job_name or 'image-pipeline'}-{uuid.uuid4().hex[:8]}"
-    try:
-        root.result = root.run()
-        await_start(root.result, sign, root.options.view_as(JobOptions).start_timeout_s)
-        root.result.wait_until_finish()
-    except BaseException:
-        _cancel(root)
-        raise
-
-
 def runs_here(root: beam.Pipeline) -> bool:
     """Tells whether the job's workers are in this process."""
     return isinstance(root.runner, FnApiRunner)
@@ -177,16 +177,6 @@ def _cancel(root: beam.Pipeline) -> None:
             cancel_flink_jobs(root.options.view_as(FlinkRunnerOptions).flink_master, name)
         else:
             call_within(_CANCEL_TIMEOUT_S, root.result.cancel)
-
-
-def _find_missing_module(error: BaseException) -> UserError | None:
-    """Looks for a module that workers elsewhere lack; only the text of their error comes back."""
-    if not (found := _MISSING_MODULE.findall(str(error))):
-        return None
-    return UserError(
-        f"A worker's Python has no module {found[-1]!r}; install the same as here wherever the "
-        "workers run: this project, and what your own functions are in."
-    )
 
 
 _ENDED = {"FINISHED", "FAILED", "CANCELED"}

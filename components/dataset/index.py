@@ -20,7 +20,6 @@ from image_pipeline.components.dataset.index_file import (
     INDEX_SCHEMA,
     check_index,
     check_rows,
-    find_index_file,
     reading_index,
     unreadable_index,
 )
@@ -49,6 +48,7 @@ from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, HEADER_BYTE
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import suggest
 from image_pipeline.components.threads import map_in_order
+from image_pipeline.components.trees import fetch_file
 
 # Row groups that are read ahead while one is processed; each is held as text.
 _BATCHES_AHEAD = 4
@@ -413,7 +413,7 @@ def _scan(root: str, shard_paths: Sequence[str]) -> Iterator[tuple[np.ndarray, p
     """The rows of some shards in the index's order, with each row's number in `shard_paths`."""
     numbers = numbers_by_split(shard_paths)
     with reading_index(root):
-        batches = dataset.dataset(find_index_file(root), format="parquet").to_batches(
+        batches = dataset.dataset(fetch_file(files.join(root, INDEX)), format="parquet").to_batches(
             columns=["split", "shard", *COLUMNS.values()],
             filter=pc.field("split").isin(sorted(numbers)),
             batch_readahead=_BATCHES_AHEAD,
@@ -436,7 +436,7 @@ def further_names(shard_paths: Sequence[str]) -> list[str]:
 
 def _list_columns(root: str) -> list[str]:
     with reading_index(root):
-        return pq.read_schema(find_index_file(root)).names
+        return pq.read_schema(fetch_file(files.join(root, INDEX))).names
 
 
 def read_column(shard_paths: Sequence[str], name: str) -> pa.ChunkedArray:
@@ -471,7 +471,9 @@ def _read_columns(root: str, shard_paths: Sequence[str], columns: Sequence[str])
     needed = list(dict.fromkeys([*columns, "split", "shard"]))
     check_index(root)
     with reading_index(root):
-        table = pq.read_table(find_index_file(root), columns=needed, filters=in_splits)
+        table = pq.read_table(
+            fetch_file(files.join(root, INDEX)), columns=needed, filters=in_splits
+        )
     check_rows(root, table)
     path_number = number_paths(table["split"].combine_chunks(), table["shard"], numbers)
     is_read = path_number >= 0

@@ -119,7 +119,7 @@ def check_index(data_dir: str) -> None:
         return
     listed = manifest.files.get(INDEX)
     with reading_index(data_dir):
-        path = find_index_file(data_dir)
+        path = fetch_file(files.join(data_dir, INDEX))
         status = os.stat(path)
         state = path, status.st_size, status.st_mtime_ns, status.st_ino
         if listed is None or status.st_size != listed.bytes or _hash_file(*state) != listed.sha256:
@@ -264,11 +264,6 @@ def _find_misplaced(shards: tuple[_Shard, ...], path: str, *state: int) -> str |
 def _read_numbers(column: pa.Array) -> np.ndarray:
     """A column as int64; -1 for an empty cell, which no place is."""
     return column.fill_null(-1).to_numpy().astype(np.int64)
-
-
-def find_index_file(data_dir: str) -> str:
-    """The path of the index on this machine: for a data set in a store, of a copy."""
-    return fetch_file(files.join(data_dir, INDEX))
 
 
 def unreadable_index(data_dir: str, why: object, name: str = INDEX) -> UserError:

@@ -83,10 +83,6 @@ class Books(ManifestPart):
         """How many files are accounted for."""
         return self.written + self.duplicates + self.quarantined + self.skipped
 
-    def stored_form(self) -> dict[str, Any]:
-        """As stored in the JSON."""
-        return self.model_dump(exclude_none=True)
-
 
 _Id = Annotated[str, pydantic.Field(pattern="^[0-9]{1,3}$")]
 
@@ -275,7 +271,7 @@ class Manifest(ManifestPart):
         """The file's content, with its checksum."""
         rest = self.model_dump(include={"files", "options"})
         splits = {name: split.model_dump(exclude_none=True) for name, split in self.splits.items()}
-        books = self.books.stored_form()
+        books = self.books.model_dump(exclude_none=True)
         sealed = seal({"format_version": self.format_version, **books, "splits": splits, **rest})
         return json.dumps(sealed, indent=1).encode() + b"\n"
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset.checksums import ListedFile, describe_file
-from image_pipeline.components.dataset.index_file import find_index_file, find_problem
+from image_pipeline.components.dataset.index_file import find_problem
 from image_pipeline.components.dataset.lists import (
     Duplicate,
     Line,
@@ -29,6 +29,7 @@ from image_pipeline.components.dataset.verify_shard import (
 )
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.threads import map_in_order, usable_cores
+from image_pipeline.components.trees import fetch_file
 
 
 def verify_data_set(output_dir: str) -> list[Finding]:
@@ -141,7 +142,7 @@ def _find_strays(output_dir: str, known: set[str]) -> list[Finding]:
 def _check_index(output_dir: str, manifest: Manifest) -> list[Finding]:
     """Checks what no shard's rows tell: the columns' types, and the order of the shards."""
     try:
-        problem = find_problem(find_index_file(output_dir), manifest)
+        problem = find_problem(fetch_file(files.join(output_dir, INDEX)), manifest)
     except (pa.ArrowException, OSError) as error:
         problem = f"cannot be read: {error}"
     return [Finding(INDEX, problem)] if problem else []

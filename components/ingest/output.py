@@ -130,7 +130,7 @@ def write_books(
         },
         near_duplicates=counts.alike if LookAlikes in lists else None,
     )
-    content = json.dumps(books.stored_form()).encode() + b"\n"
+    content = json.dumps(books.model_dump(exclude_none=True)).encode() + b"\n"
     files.write_file(files.join(books_dir, _BOOKS), content)
 
 

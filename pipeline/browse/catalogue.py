@@ -21,9 +21,11 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset import index_file, record, tfrecord
 from image_pipeline.components.dataset.lists import Duplicate, Quarantined, Skipped, read_list
 from image_pipeline.components.dataset.manifest import Manifest
+from image_pipeline.components.dataset.paths import INDEX
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.labels.kinds import MASKS, find_kind
 from image_pipeline.components.names import decode_name, printable
+from image_pipeline.components.trees import fetch_file
 from image_pipeline.show.words import count_names, format_fact
 
 Side = Annotated[int, pydantic.Field(ge=0, lt=2**31)]  # as the index holds it
@@ -77,7 +79,7 @@ class Catalogue:
         """
         index_file.check_index(data_dir)
         self.data_dir, self.manifest = data_dir, manifest
-        self._path = index_file.find_index_file(data_dir)
+        self._path = fetch_file(files.join(data_dir, INDEX))
         with index_file.reading_index(data_dir):
             self._stat = files.stat_file(self._path)
             self._footer = pq.read_metadata(self._path)
