@@ -15,8 +15,7 @@ from tensorflow_transform.beam import analysis_graph_builder
 from image_pipeline.components import contract, files, progress
 from image_pipeline.components.beam.counters import count
 from image_pipeline.components.beam.job import make_scratch, run_job, runs_here
-from image_pipeline.components.dataset.columns import choose_columns
-from image_pipeline.components.dataset.record import Column, label_column
+from image_pipeline.components.dataset.record import Column, choose_columns, label_column
 from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError, find_user_error, walk_causes
 from image_pipeline.components.feeding.analysis import read_content
