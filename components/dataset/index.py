@@ -388,6 +388,7 @@ def _load(root: str, paths: tuple[str, ...]) -> DataSet:
     keys, last = np.zeros(len(paths), np.uint64), rows[firsts + counts - 1]
     of_row = np.repeat(np.arange(len(paths)), counts)
     rows["check"] = compute_checks(rows, np.arange(len(rows)) - firsts[of_row], keys[of_row])
+    types = {record.RAW_FORMATS.get(name.encode(), "uint8") for name in formats}
     return DataSet(
         root=root,
         shard_paths=paths,
@@ -398,15 +399,10 @@ def _load(root: str, paths: tuple[str, ...]) -> DataSet:
         read=rows.__getitem__,
         names=classes,
         classes=classes,
-        dtype=_find_type(formats),
+        # Of several types there is none; `RecordIndex` has only one for all records.
+        dtype=types.pop() if len(types) == 1 else "uint8",
         nbytes=rows.nbytes,
     )
-
-
-def _find_type(formats: set[str]) -> record.PixelType:
-    """The type of a data set's values; `RecordIndex` has only one for all records."""
-    found = {record.RAW_FORMATS.get(name.encode(), "uint8") for name in formats}
-    return next(iter(found)) if len(found) == 1 else "uint8"
 
 
 def _scan(root: str, shard_paths: Sequence[str]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:

@@ -53,20 +53,28 @@ def verify_data_set(output_dir: str) -> list[Finding]:
         return [Finding(MANIFEST, explain_no_data_set(output_dir) or problem)]
     except ValueError as error:
         return [Finding(MANIFEST, f"damaged ({type(error).__name__}: {error}); run ingest again")]
-    return _verify_content(output_dir, manifest)
-
-
-def _verify_content(output_dir: str, manifest: Manifest) -> list[Finding]:
     findings = _check_books(manifest)
     for name, listed in manifest.files.items():
         findings += _check_file(output_dir, name, listed)
     unsound = {finding.file for finding in findings}
     findings += _check_lists(manifest, output_dir, unsound)
     shards = list(manifest.list_shards())
-    findings += _find_strays(output_dir, {shard.file for _, _, shard in shards})
-    has_index = INDEX not in unsound
+    # Other files, which a reader of all files in the splits' folders would wrongly read.
+    known, prefix = {shard.file for _, _, shard in shards}, len(files.join(output_dir, ""))
+    found = [path[prefix:] for path in files.list_files(output_dir, in_split("*"))]
+    strays = [name for name in found if name not in known]
+    findings += [Finding(name, "not in the manifest; delete it") for name in strays]
+    has_index, written = INDEX not in unsound, manifest.books.written
     if has_index:
-        findings += _count_index_rows(output_dir, manifest.books.written)
+        with files.open_input(files.join(output_dir, INDEX)) as file:
+            try:
+                rows = pq.read_metadata(file).num_rows
+            except (pa.ArrowException, OSError) as error:
+                raise_shortage(error)
+                findings.append(Finding(INDEX, f"not a readable Parquet file: {error}"))
+            else:
+                if rows != written:
+                    findings.append(Finding(INDEX, f"{rows} rows, but {written} records"))
     has_rows = ROWS in manifest.files and ROWS not in unsound
     first_rows = itertools.accumulate((shard.records for _, _, shard in shards), initial=0)
     checked = map_in_order(
@@ -77,8 +85,13 @@ def _verify_content(output_dir: str, manifest: Manifest) -> list[Finding]:
         usable_cores(),
     )
     findings += itertools.chain(*checked)
+    # What no shard's rows tell: the columns' types, and the order of the shards.
     if not any(finding.file == INDEX for finding in findings):
-        findings += _check_index(output_dir, manifest)
+        try:
+            trouble = find_problem(fetch_file(files.join(output_dir, INDEX)), manifest)
+        except (pa.ArrowException, OSError) as error:
+            trouble = f"cannot be read: {error}"
+        findings += [Finding(INDEX, trouble)] if trouble else []
     return findings
 
 
@@ -128,31 +141,5 @@ def _check_lists(manifest: Manifest, output_dir: str, unsound: set[str]) -> list
 
 
 def _check_count(lines: Sequence[Line], kind: type[Line], counted: int) -> list[Finding]:
-    problem = f"lists {len(lines)} files, but the manifest counts {counted}"
-    return [] if len(lines) == counted else [Finding(kind.FILE, problem)]
-
-
-def _find_strays(output_dir: str, known: set[str]) -> list[Finding]:
-    """Finds files that a reader of all files in the splits' folders would wrongly read."""
-    prefix = len(files.join(output_dir, ""))
-    found = [path[prefix:] for path in files.list_files(output_dir, in_split("*"))]
-    return [Finding(f, "not in the manifest; delete it") for f in found if f not in known]
-
-
-def _check_index(output_dir: str, manifest: Manifest) -> list[Finding]:
-    """Checks what no shard's rows tell: the columns' types, and the order of the shards."""
-    try:
-        problem = find_problem(fetch_file(files.join(output_dir, INDEX)), manifest)
-    except (pa.ArrowException, OSError) as error:
-        problem = f"cannot be read: {error}"
-    return [Finding(INDEX, problem)] if problem else []
-
-
-def _count_index_rows(output_dir: str, written: int) -> list[Finding]:
-    with files.open_input(files.join(output_dir, INDEX)) as file:
-        try:
-            rows = pq.read_metadata(file).num_rows
-        except (pa.ArrowException, OSError) as error:
-            raise_shortage(error)
-            return [Finding(INDEX, f"not a readable Parquet file: {error}")]
-    return [] if rows == written else [Finding(INDEX, f"{rows} rows, but {written} records")]
+    trouble = f"lists {len(lines)} files, but the manifest counts {counted}"
+    return [] if len(lines) == counted else [Finding(kind.FILE, trouble)]

@@ -145,25 +145,26 @@ def _check_indexed(
     """Checks each record at the place that the index gives, whatever is wrong with others."""
     number = 0
     columns, names = manifest.columns, manifest.class_names
+    problem: str | None
     for batch in rows.to_batches(max_chunksize=1024):
         for row in batch.to_pylist():
             framed = file.read(row["record_length"] + HEADER_BYTES + FOOTER_BYTES)
             is_cut = len(framed) < row["record_length"] + HEADER_BYTES + FOOTER_BYTES
-            problem = (
-                _find_cut(shard, number) if is_cut else _check_record(framed, row, columns, names)
-            )
+            if is_cut:
+                later = shard.records - number - 1
+                problem = f"cut off: the file ends in it, and {later} records after it are missing"
+            else:
+                problem = _check_record(framed, row, columns, names)
             if problem:
                 yield Finding(shard.file, problem, number, row.get("source"), row["record_offset"])
             if is_cut:
                 return
             number += 1
-    if surplus := _count_rest(file):
+    surplus = 0
+    while block := file.read(_BLOCK_BYTES):
+        surplus += len(block)
+    if surplus:
         yield Finding(shard.file, f"{surplus} bytes after its last record")
-
-
-def _find_cut(shard: ListedShard, number: int) -> str:
-    later = shard.records - number - 1
-    return f"cut off: the file ends in it, and {later} records after it are missing"
 
 
 def _check_record(
@@ -177,9 +178,23 @@ def _check_record(
         return str(error)
     except ValueError as error:
         return f"not a record of this format: {error}"
-    if values[record.SOURCE_ID] != _compute_id(values):
+    content = bytes.fromhex(values[record.SHA256].decode())
+    own_id = record.make_record_id(content, values[record.FILENAME])
+    if values[record.SOURCE_ID] != own_id.hex().encode():
         return f"{record.SOURCE_ID} does not follow from its content and path"
-    wrong = [name for name, value in _indexed_columns(values, data, row) if row.get(name) != value]
+    image = values[record.IMAGE]
+    indexed = {
+        "payload_length": len(image),
+        "payload_offset": row["record_offset"] + HEADER_BYTES + len(data) - len(image),
+        "record_id": values[record.SOURCE_ID].decode(),
+        "label": values[record.LABEL].decode(),
+        "format": values[record.FORMAT].decode(),
+        "height": values[record.HEIGHT],
+        "width": values[record.WIDTH],
+        "channels": values[record.CHANNELS],
+        "source": values[record.FILENAME].decode(errors="backslashreplace"),
+    }
+    wrong = [name for name, value in indexed.items() if row.get(name) != value]
     further = set(columns) - {*record.COLUMNS, *record.MASK_COLUMNS, record.CLASS_ID_COLUMN}
     in_order = [column for column in columns if column in further]
     wrong += [c.key for c in in_order if not _is_same(values[c.key], row.get(index_name(c)))]
@@ -194,25 +209,6 @@ def _name_class(values: dict, class_names: Sequence[str]) -> str | None:
     """The class that a record's number stands for."""
     number = values[record.LABEL_ID]
     return class_names[number] if 0 <= number < len(class_names) else None
-
-
-def _compute_id(values: dict) -> bytes:
-    content = bytes.fromhex(values[record.SHA256].decode())
-    return record.make_record_id(content, values[record.FILENAME]).hex().encode()
-
-
-def _indexed_columns(values: dict, data: bytes, row: dict) -> Iterator[tuple[str, object]]:
-    """The index columns that follow from a record's bytes."""
-    image = values[record.IMAGE]
-    yield "payload_length", len(image)
-    yield "payload_offset", row["record_offset"] + HEADER_BYTES + len(data) - len(image)
-    yield "record_id", values[record.SOURCE_ID].decode()
-    yield "label", values[record.LABEL].decode()
-    yield "format", values[record.FORMAT].decode()
-    yield "height", values[record.HEIGHT]
-    yield "width", values[record.WIDTH]
-    yield "channels", values[record.CHANNELS]
-    yield "source", values[record.FILENAME].decode(errors="backslashreplace")
 
 
 def _is_same(stored: Any, indexed: Any) -> bool:
@@ -238,13 +234,6 @@ def _check_unindexed(shard: ListedShard, file: _HashedFile) -> Iterator[Finding]
     else:
         if number != shard.records:
             yield Finding(shard.file, f"{number} records, but the manifest says {shard.records}")
-
-
-def _count_rest(file: _HashedFile) -> int:
-    size_bytes = 0
-    while block := file.read(_BLOCK_BYTES):
-        size_bytes += len(block)
-    return size_bytes
 
 
 def explain_unreadable(error: OSError) -> str:

@@ -160,7 +160,16 @@ def decode_image(
             found = _decode_with_pillow(image)
             found = found._replace(notes=notes + found.notes)
         else:
-            found = _decode_tiff(data, image, deep_levels) or _decode_with_pillow(image)
+            decoded = None
+            if image.format == "TIFF":  # What Pillow would spoil; the rarer ones are refused.
+                decoded = decode_tiff_samples(data, image, read_tiff_layout(image))
+                # By XMP Pillow would turn the pixels, but leave the size and all else as it was.
+                image.info.pop("xmp", None)
+            if decoded is None:
+                found = _decode_with_pillow(image)
+            else:
+                decoded = _check_decoded(decoded, (image.height, image.width))
+                found = _split_alpha(decoded, deep_levels)
     color, alpha, notes = found
     if alpha is not None:
         # The background is an sRGB colour, so the image has to become sRGB first.
@@ -335,18 +344,6 @@ def read_png_samples(data: bytes, image: Image.Image, still: bytes) -> np.ndarra
     pixels = _check_decoded(decoded, (image.height, image.width))
     # OpenCV repeats the gray of gray and alpha.
     return pixels[:, :, ::3] if data[_PNG_COLOR_TYPE] == _PNG_GRAY_ALPHA else pixels
-
-
-def _decode_tiff(data: bytes, image: Image.Image, levels: Levels) -> Pixels | None:
-    """Decodes a TIFF that Pillow would spoil; None for other files, the rarer ones are refused."""
-    if image.format != "TIFF":
-        return None
-    decoded = decode_tiff_samples(data, image, read_tiff_layout(image))
-    # Pillow would turn the pixels as XMP says, but leave the size and everything else as it was.
-    image.info.pop("xmp", None)
-    if decoded is None:
-        return None
-    return _split_alpha(_check_decoded(decoded, (image.height, image.width)), levels)
 
 
 def _check_decoded(pixels: np.ndarray | None, size: tuple[int, int]) -> np.ndarray:

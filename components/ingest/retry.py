@@ -179,19 +179,6 @@ def prepare_quarantined(
     return chunks, Retry(len(quarantined), repaired, bad, len(gone), whole)
 
 
-def count_written(retry: Retry, output_dir: str) -> Retry:
-    """What became of the files: an undamaged one may conflict with an image of another class.
-
-    Args:
-      retry: the counts of `prepare_quarantined`, without regard to the images stored before.
-      output_dir: the rewritten data set's folder.
-    """
-    quarantined = {line.path for line in read_list(output_dir, Quarantined)}
-    repaired = len(retry.whole) - len(quarantined.intersection(retry.whole))
-    still_bad = retry.still_bad + retry.repaired - repaired
-    return dataclasses.replace(retry, repaired=repaired, still_bad=still_bad, changed=True)
-
-
 def write_marker(
     chunks: list[PreparedChunk], retry: Retry, work: WorkFolder, options: IngestOptions
 ) -> None:

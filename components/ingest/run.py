@@ -18,6 +18,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 from image_pipeline.components import files, progress
 from image_pipeline.components.beam.counters import count
 from image_pipeline.components.beam.job import run_job
+from image_pipeline.components.dataset.lists import Quarantined, read_list
 from image_pipeline.components.dataset.manifest import Manifest, read_whole_manifest
 from image_pipeline.components.ingest.find_depth import add_up, count_chunk, find_depth
 from image_pipeline.components.ingest.output import start_output, write_manifest
@@ -26,7 +27,6 @@ from image_pipeline.components.ingest.prepare_chunk import prepare_chunk
 from image_pipeline.components.ingest.retry import (
     Retry,
     choose_options,
-    count_written,
     is_interrupted,
     prepare_quarantined,
     read_marker,
@@ -256,7 +256,11 @@ def run_retry(
             chunks_in_one | "WriteDataSet" >> WriteDataSet(output_dir, work, options)
         work.read_finished()
         files.delete_tree(work_dir)
-    return count_written(retry, output_dir)
+    # An undamaged file may conflict with an image of another class that was stored before.
+    quarantined = {line.path for line in read_list(output_dir, Quarantined)}
+    repaired = len(retry.whole) - len(quarantined.intersection(retry.whole))
+    still_bad = retry.still_bad + retry.repaired - repaired
+    return dataclasses.replace(retry, repaired=repaired, still_bad=still_bad, changed=True)
 
 
 @dataclasses.dataclass

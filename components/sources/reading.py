@@ -5,6 +5,7 @@ is not an image's, and neither is their content. So an image with any name is wr
 that is named as an image but is not one is quarantined.
 """
 
+import contextlib
 import os
 
 from image_pipeline.components import files, progress
@@ -143,8 +144,11 @@ def find_other_kind(path: str, head: bytes, with_sounds: bool = False) -> tuple[
     """
     name = os.path.basename(path).lower()
     kind = tell_kind(head)
-    if kind.name == "npy" and (shape := _read_other_shape(head)):
-        return "other_file", f"a NumPy array of shape {shape}, which is no image by itself"
+    if kind.name == "npy":
+        with contextlib.suppress(BadImage):  # Whoever decodes it says why.
+            # Of labels, of features, or of many images in one file.
+            if len(shape := read_array_header(head).shape) not in (2, 3):
+                return "other_file", f"a NumPy array of shape {shape}, which is no image by itself"
     endings = IMAGE_ENDINGS | SOUND_ENDINGS if with_sounds else IMAGE_ENDINGS
     groups = ("image", "unsupported_image", *(("sound",) if with_sounds else ()))
     if os.path.splitext(name)[1] in endings or kind.group in groups:
@@ -164,12 +168,3 @@ def find_other_kind(path: str, head: bytes, with_sounds: bool = False) -> tuple[
     if kind.name not in ("empty", "unknown"):
         return "other_file", f"{kind.name}, by its content"
     return None
-
-
-def _read_other_shape(head: bytes) -> tuple[int, ...] | None:
-    """The shape of an array that is no image: labels, features, or many images in one file."""
-    try:
-        shape = read_array_header(head).shape
-    except BadImage:
-        return None  # Whoever decodes it says why.
-    return shape if len(shape) not in (2, 3) else None
