@@ -17,8 +17,13 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def jpeg(folder):
-    return calls.count_ingest(str(folder))[1]
+def ingested(folder):
+    return calls.count_ingest(str(folder))
+
+
+@pytest.fixture(scope="module")
+def jpeg(ingested):
+    return ingested[1]
 
 
 def _measure(counted):
@@ -27,11 +32,18 @@ def _measure(counted):
 
 def test_one_jpeg_takes_so_many_functions_and_files(jpeg):
     functions, files = _measure(jpeg)
-    assert functions <= 112 and files <= 37, f"{jpeg}\n{jpeg.list()}"
+    assert functions <= 78 and files <= 28, f"{jpeg}\n{jpeg.list()}"
     # What every image takes is among them, and what is done once for all is not.
     assert ("images/decode.py", "decode_image") in jpeg
     assert ("dataset/record.py", "encode_example") in jpeg
     assert not [name for _, name in jpeg if name in ("ingest", "plan_shards", "write_manifest")]
+
+
+def test_a_whole_ingest_takes_so_many_functions_and_files(ingested):
+    whole = ingested[0]
+    functions, files = _measure(whole)
+    assert functions <= 465 and files <= 101, f"{whole}\n{whole.list()}"
+    assert ("ingest/partition.py", "plan_shards") in whole
 
 
 def test_one_batch_takes_so_many_functions_and_files(folder, jpeg):
