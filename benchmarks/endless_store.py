@@ -1,16 +1,19 @@
 """Reading a data set of any size from a store 50 ms away that computes its bytes when it is asked.
 
-    python -m benchmarks.endless_store [--records 1000000000] [--batches 200] [--delay-ms 50]
+    python -m benchmarks.endless_store [--records 1000000000] [--batches 200] [--shuffle shards]
     python -m benchmarks.endless_store --records 5000 --shard-mb 4 --caches
     python -m benchmarks.endless_store --records 8000 --beside-local [--repeats 3]
+    python -m benchmarks.endless_store --records 8000 --shard-mb 16 --trainers 8
 
 The store is a process on loopback, with S3's requests. It holds nothing but the manifest: a row of
 the index, and a record with its checksums, are functions of the record's number; all records have
 one JPEG of 29 kB. A trainer in a process of its own opens the data set by `batches`, and reads;
 printed are its memory, the time to its first batch, and the store's requests and bytes, also when
-it goes on at a later step. With --caches, two epochs by 1, 2 and 8 workers, and with room for none,
-a tenth and all of the bytes: the same batches each time, by their digests. With --beside-local, an
-epoch of the same files on the local disk, in turns: images/s, the trainer's and the store's CPU.
+it goes on at a later step; records are shuffled, or shards. With --caches, two epochs by 1, 2 and 8
+workers, and with room for none, a tenth and all of the bytes: the same batches each time, by their
+digests. With --beside-local, an epoch of the same files on the local disk, in turns: images/s, the
+trainer's and the store's CPU. With --trainers, an epoch by so many processes at once, and by one:
+the requests and bytes of each, and whether the parts of the many are the batches of the one.
 """
 
 import argparse
@@ -26,7 +29,7 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import cv2
@@ -253,8 +256,19 @@ def take_counts(address: str) -> dict[str, int]:
 def _measure(pipe: Any, data: str, options: dict[str, Any], count: int) -> None:
     """In a process of its own: opens the data set, and reads so many batches."""
     from image_pipeline import api
+    from image_pipeline.components import files
     from image_pipeline.components.feeding import batches as _libraries  # noqa: F401
 
+    asked: list[int] = []
+    read_file = files.read_file
+
+    def count_bytes(path: str, *span: int) -> bytes:
+        content = read_file(path, *span)
+        if "/Split-" in path:
+            asked.append(len(content))
+        return content
+
+    files.read_file = count_bytes
     process = psutil.Process()
     before, started, cpu = process.memory_info().rss, time.monotonic(), time.process_time()
     opened = api.batches(data, view=VIEW, hold_decoded=False, **options)
@@ -263,7 +277,12 @@ def _measure(pipe: Any, data: str, options: dict[str, Any], count: int) -> None:
     for number, batch in enumerate(opened):
         if first_s is None:
             first_s, rest_cpu = time.monotonic() - started, time.process_time()
-        digests.append(hashlib.sha256(batch["image"].tobytes() + batch["key"].tobytes()).digest())
+        digests.append(
+            b"".join(
+                hashlib.sha256(image.tobytes() + key.tobytes()).digest()
+                for image, key in zip(batch["image"], batch["key"], strict=True)
+            )
+        )
         if number + 1 == count:
             break
     pipe.send(
@@ -276,18 +295,31 @@ def _measure(pipe: Any, data: str, options: dict[str, Any], count: int) -> None:
             "before_mb": before / 1e6,
             "resident_mb": process.memory_info().rss / 1e6,
             "digests": digests,
+            "requests": len(asked),
+            "bytes": sum(asked),
         }
     )
 
 
 def measure(options: dict[str, Any], count: int, data: str = DATA) -> dict[str, Any]:
     """What a trainer measures that reads so many batches with these options."""
+    return measure_all([options], count, data)[0]
+
+
+def measure_all(
+    options: Sequence[dict[str, Any]], count: int, data: str = DATA
+) -> list[dict[str, Any]]:
+    """What trainers measure that read so many batches at once, each with its options."""
     context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_measure, args=(theirs, data, options, count))
-    process.start()
-    found = ours.recv()
-    process.join()
+    trainers = []
+    for own in options:
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_measure, args=(theirs, data, own, count))
+        process.start()
+        trainers.append((process, ours))
+    found = [ours.recv() for _, ours in trainers]
+    for process, _ in trainers:
+        process.join()
     return found
 
 
@@ -296,11 +328,12 @@ def _print_counts(counts: dict[str, int]) -> None:
     print(f"    {text}")
 
 
-def read_large(address: str, batches: int, last_step: int) -> None:
+def read_large(address: str, batches: int, last_step: int, shuffle: str) -> None:
     """Reads some batches from the beginning, and goes on at a later step."""
     for step, count in ((0, batches), (last_step, 10)):
         augment = ["random_resized_crop", "flip_horizontal"]
         options = {"batch_size": BATCH_SIZE, "augment": augment, "first_step": step}
+        options["shuffle"] = shuffle
         found = measure(options, count)
         print(
             f"from step {step:,}, {count} batches of {BATCH_SIZE}: opened after "
@@ -311,7 +344,7 @@ def read_large(address: str, batches: int, last_step: int) -> None:
         _print_counts(take_counts(address))
 
 
-def compare_caches(address: str, records: int) -> None:
+def compare_caches(address: str, records: int, shuffle: str) -> None:
     """Two epochs of all records, by several workers and with several caches."""
     batch_size, digests = 64, set()
     all_bytes = records * 29_400
@@ -323,6 +356,7 @@ def compare_caches(address: str, records: int) -> None:
                         {
                             "batch_size": batch_size,
                             "augment": ["flip_horizontal"],
+                            "shuffle": shuffle,
                             "remainder": "drop",
                             "first_epoch": epoch,
                             "cache_bytes": int(share * all_bytes),
@@ -343,6 +377,29 @@ def compare_caches(address: str, records: int) -> None:
                     f"{counts.get('records: bytes', 0) / 1e6:,.1f} MB of records"
                 )
     print(f"different epochs of one worker by digest: {len(digests)}, of 2")
+
+
+def read_in_parts(address: str, records: int, trainers: int, shuffle: str) -> None:
+    """An epoch by one trainer, and by several at once, each of which reads its part."""
+    batch_size = 64
+    steps, all_bytes = records // batch_size, records * Data(1, 1).framed_bytes
+    options = {"batch_size": batch_size, "augment": ["flip_horizontal"], "remainder": "drop"}
+    options["shuffle"] = shuffle
+    digests = []
+    for workers in (1, trainers):
+        each = [options | {"worker": worker, "workers": workers} for worker in range(workers)]
+        found = measure_all(each, steps)
+        parts = zip(*(own["digests"] for own in found), strict=True)
+        digests.append(hashlib.sha256(b"".join(map(b"".join, parts))).hexdigest())
+        requests, sizes = [[own[name] for own in found] for name in ("requests", "bytes")]
+        print(
+            f"shuffle {shuffle}, trainers {workers}: {min(requests):,} to {max(requests):,} "
+            f"requests each, {sum(requests):,} in all; {min(sizes) / 1e6:,.1f} to "
+            f"{max(sizes) / 1e6:,.1f} MB each, {max(sizes) / all_bytes:.4f} of all at most (1 / "
+            f"{workers} is {1 / workers:.4f}), {sum(sizes) / all_bytes:.4f} together"
+        )
+        _print_counts(take_counts(address))
+    print(f"the same batches: {digests[0] == digests[1]}")
 
 
 def read_beside_local(records: int, shard_bytes: int, repeats: int, store: psutil.Process) -> None:
@@ -391,6 +448,8 @@ def main() -> None:
     parser.add_argument("--caches", action="store_true")
     parser.add_argument("--beside-local", action="store_true")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--trainers", type=int)
+    parser.add_argument("--shuffle", choices=["records", "shards"], default="records")
     arguments = parser.parse_args()
     shard_bytes = int(arguments.shard_mb * 1e6)
     with run_store(arguments.records, shard_bytes, arguments.delay_ms / 1000) as (address, shards):
@@ -403,10 +462,12 @@ def main() -> None:
             ]
             read_beside_local(arguments.records, shard_bytes, arguments.repeats, store)
         elif arguments.caches:
-            compare_caches(address, arguments.records)
+            compare_caches(address, arguments.records, arguments.shuffle)
+        elif arguments.trainers:
+            read_in_parts(address, arguments.records, arguments.trainers, arguments.shuffle)
         else:
             last = min(10**6, arguments.records // BATCH_SIZE - 11)
-            read_large(address, arguments.batches, last)
+            read_large(address, arguments.batches, last, arguments.shuffle)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ none is ever thrown out. (With room for a tenth, evicting the least recently use
 
 import collections
 import concurrent.futures
+import contextlib
 import logging
 import os
 import threading
@@ -76,15 +77,16 @@ class FetchedRecords:
         return found[place]
 
     def _fetch(self, places: Sequence[Place]) -> dict[Place, bytes]:
-        """Some records of one shard, which are near each other, by one request or from the disk."""
-        if self._kept is not None and (found := self._kept.read(places)) is not None:
+        """Some records of one shard, which are near each other, from the disk or by one request."""
+        found = {} if self._kept is None else self._kept.read(places)
+        if not (missing := [place for place in places if place not in found]):
             return found
-        (shard, first, _), (_, last, size) = places[0], places[-1]
+        (shard, first, _), (_, last, size) = missing[0], missing[-1]
         block = files.read_file(self._paths[shard], first, last + size)
-        found = {place: block[place[1] - first : place[1] - first + place[2]] for place in places}
+        fetched = {at: block[at[1] - first : at[1] - first + at[2]] for at in missing}
         if self._kept is not None:
-            self._kept.keep(found)
-        return found
+            self._kept.keep(fetched)
+        return found | fetched
 
 
 def _join(places: Sequence[Place]) -> Iterator[list[Place]]:
@@ -120,20 +122,21 @@ class KeptShards:
         )
         self._is_full = False
 
-    def read(self, places: Sequence[Place]) -> dict[Place, bytes] | None:
-        """Records of one shard; None unless all of them are kept, and whole."""
+    def read(self, places: Sequence[Place]) -> dict[Place, bytes]:
+        """Those records of one shard that are kept, and whole."""
+        found: dict[Place, bytes] = {}
         if places[0][0] >= self._count:
-            return None
-        try:
-            # Opened each time: a data set may have more shards than a process may open files.
-            with open(self._path(places[0][0]), "rb", buffering=0) as file:
-                found = {place: os.pread(file.fileno(), place[2], place[1]) for place in places}
-            for place, framed in found.items():
-                if len(framed) < place[2]:
-                    return None
-                unframe(framed)
-        except (OSError, CorruptRecord):
-            return None
+            return found
+        # Opened each time: a data set may have more shards than a process may open files.
+        with (
+            contextlib.suppress(OSError),
+            open(self._path(places[0][0]), "rb", buffering=0) as file,
+        ):
+            for place in places:
+                framed = os.pread(file.fileno(), place[2], place[1])
+                with contextlib.suppress(CorruptRecord):
+                    unframe(framed)
+                    found[place] = framed
         return found
 
     def keep(self, found: dict[Place, bytes]) -> None:

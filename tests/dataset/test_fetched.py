@@ -196,3 +196,12 @@ def test_a_folder_that_cannot_be_written_keeps_nothing_and_says_so(asked, tmp_pa
     assert read(fetched, places(0)) == expected(places(0))
     assert len(asked) == 2
     assert caplog.text.count("Records are no longer kept in") == 1
+
+
+def test_of_a_request_only_what_is_not_kept_is_asked_for(asked, tmp_path):
+    wanted = places(0)
+    kept = KeptShards(str(tmp_path), np.array([10**6] * 3), 10**9)
+    kept.keep(dict(zip(wanted[:2], expected(wanted[:2]), strict=True)))
+    assert read(FetchedRecords(SHARDS, kept), wanted) == expected(wanted)
+    assert asked == [(0, wanted[2][1], sum(wanted[3][1:]))]
+    assert [*kept.read(wanted)] == wanted
