@@ -316,6 +316,7 @@ def measure_all(
         ours, theirs = context.Pipe()
         process = context.Process(target=_measure, args=(theirs, data, own, count))
         process.start()
+        theirs.close()  # So that a trainer that fails is not waited for.
         trainers.append((process, ours))
     found = [ours.recv() for _, ours in trainers]
     for process, _ in trainers:

@@ -19,12 +19,12 @@ import psutil
 from bench.raw import add_json_argument, write_raw
 from image_pipeline.components.order import quality
 from image_pipeline.components.order.batches import batch_positions
-from image_pipeline.components.order.order import Order, ShuffledOrder, ViewsOrder
+from image_pipeline.components.order.order import Order, ShardsOrder, ShuffledOrder, ViewsOrder
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
-BATCH_SIZE, BUFFERS, CYCLE = 64, (1_000, 10_000), 16
+BATCH_SIZE, BUFFERS, CYCLE, AT_ONCE = 64, (1_000, 10_000), 16, (1, 4, 16, 64)
 
 
 def report_cost() -> list[dict[str, Any]]:
@@ -110,25 +110,38 @@ def report_quality(records: int, classes: int, shards: int) -> dict[str, dict[st
     labels = np.arange(records) * classes // records
     generator, ours = np.random.default_rng(0), ShuffledOrder(range(records), seed=0)
     epochs = {"ours": [draw_rows(ours, epoch) for epoch in (0, 1)]}
+    edges = np.arange(shards + 1) * records // shards
+    for at_once in AT_ONCE:
+        by_shards = ShardsOrder(range(records), edges, 0, BATCH_SIZE, at_once)
+        name = f"ours, shuffle=shards, {at_once} at once"
+        epochs[name] = [draw_rows(by_shards, epoch) for epoch in (0, 1)]
     epochs["ideal (NumPy)"] = [generator.permutation(records) for _ in (0, 1)]
     for name, dataset in make_buffered(records, shards).items():
         epochs[name] = [take_ids(dataset) for _ in (0, 1)]
+    as_ingested = generator.permutation(labels)  # Which stores by a hash.
     print(f"\n{records:,} records sorted by class, {classes} classes, {shards} shards:")
-    print(f"  {'':<32}{'rank corr.':>11}{'neighbours':>12}{'classes in':>12}{'run of one':>12}")
-    print(f"  {'':<32}{'with stored':>11}{'repeated':>12}{'batch of 64':>12}{'class':>12}")
-    found = {}
+    print(
+        f"  {'':<32}{'rank corr.':>11}{'neighbours':>12}{'classes in':>12}{'run of one':>12}"
+        f"{'classes, as':>13}"
+    )
+    print(
+        f"  {'':<32}{'with stored':>11}{'repeated':>12}{'batch of 64':>12}{'class':>12}"
+        f"{'ingest stores':>15}"
+    )
+    found, ideal = {}, quality.ideal_quality(labels, BATCH_SIZE)
     for name, (first, second) in epochs.items():
         assert np.array_equal(np.sort(first), np.arange(records)), name
-        found[name] = quality.measure_quality(first, second, labels, BATCH_SIZE)
-    found["expected of an ideal"] = quality.ideal_quality(labels, BATCH_SIZE)
-    for name, figures in found.items():
-        _print_figures(name, figures)
-    return {name: dataclasses.asdict(figures) for name, figures in found.items()}
-
-
-def _print_figures(name: str, figures: quality.ShuffleQuality) -> None:
-    correlation, repeated, in_batch, run = dataclasses.astuple(figures)
-    print(f"  {name:<32}{correlation:>11.4f}{repeated:>12.3%}{in_batch:>12.2f}{run:>12.3f}")
+        figures = quality.measure_quality(first, second, labels, BATCH_SIZE)
+        by_hash = quality.classes_in_batch(as_ingested[first], BATCH_SIZE)
+        found[name] = dataclasses.asdict(figures) | {"classes_as_ingested": by_hash}
+    expected = dataclasses.asdict(ideal) | {"classes_as_ingested": ideal.classes_in_batch}
+    for name, each in (found | {"expected of an ideal": expected}).items():
+        correlation, repeated, in_batch, run, by_hash = each.values()
+        print(
+            f"  {name:<32}{correlation:>11.4f}{repeated:>12.3%}{in_batch:>12.2f}{run:>12.3f}"
+            f"{by_hash:>13.2f}"
+        )
+    return found | {"expected of an ideal": expected}
 
 
 def report_views(records: int, views: int) -> dict[str, dict[str, float]]:
