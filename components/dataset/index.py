@@ -83,10 +83,6 @@ class IndexRows(NamedTuple):
     record_id: np.ndarray
     label: np.ndarray
 
-    def first_ids(self) -> np.ndarray:
-        """The first 64 bits of each record id: int64 [n]."""
-        return np.ascontiguousarray(self.record_id[:, :8]).view(">i8")[:, 0].astype(np.int64)
-
     def list_entries(self, rows: np.ndarray) -> "list[Entry]":
         """The same record by record, as Python's numbers; `rows` are those of the index."""
         columns = (getattr(self, name).tolist() for name in Entry._fields[1:])

@@ -6,10 +6,11 @@ what is held is one shard a lane, whatever is drawn of it first.
 
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from image_pipeline.components.dataset.index import Entry, RecordIndex
+from image_pipeline.components.dataset.index import Entry, IndexRows, RecordIndex
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.feeding.budget import Stage
 from image_pipeline.components.feeding.options import FeedingOptions
@@ -18,9 +19,6 @@ from image_pipeline.components.order.shards_order import Piece, ShardsOrder
 
 # A request that is larger takes no less time by the byte.
 _PART_BYTES = 2**23
-
-Found = tuple[Entry, int]
-"""Where a record is, and the first 64 bits of its id."""
 
 
 class ReadAhead:
@@ -47,8 +45,8 @@ class ReadAhead:
         self._coming: tuple[int, int] | None = None
         # Of each lane, how many of its draws since epoch 0 were asked for.
         self._asked: list[int] = []
-        # By their epochs and positions there.
-        self._held: dict[tuple[int, int], Found] = {}
+        # By their epochs and positions there: where records are, and their rows of the index.
+        self._held: dict[tuple[int, int], tuple[Entry, tuple[Any, ...]]] = {}
 
     def plan(self) -> Stage:
         """What is held at most."""
@@ -110,13 +108,17 @@ class ReadAhead:
         found = self._index.take(rows)
         entries = found.list_entries(rows)
         self._records.announce(entries)
-        for position, *each in zip(positions, entries, found.first_ids().tolist(), strict=True):
-            self._held[piece.epoch, position] = (each[0], each[1])
+        for position, entry, row in zip(positions, entries, zip(*found, strict=True), strict=True):
+            self._held[piece.epoch, position] = entry, row
 
-    def find(self, epoch: int, positions: Sequence[int]) -> list[Found] | None:
-        """What these positions draw, if all of it is held."""
-        found = [self._held.get((epoch, position)) for position in positions]
-        return None if None in found else [each for each in found if each is not None]
+    def find(self, epoch: int, positions: Sequence[int]) -> IndexRows | None:
+        """What the index says of what these positions draw, if all of it is held."""
+        found = [
+            self._held[key] for position in positions if (key := (epoch, position)) in self._held
+        ]
+        if not found or len(found) < len(positions):
+            return None
+        return IndexRows._make(map(np.array, zip(*(row for _, row in found), strict=True)))
 
     def release(self, epoch: int, positions: Sequence[int]) -> None:
         """Forgets what these positions draw: whoever needs it has announced it."""

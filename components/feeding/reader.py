@@ -209,21 +209,22 @@ class BatchReader:
     def _draw(self, epoch: int, step: int) -> tuple[Arrays, list[Entry]]:
         """What `draw` gives, and where the records are."""
         draws, passes, feeding = self.draw_records(epoch, step), self._passes, self._feeding
-        share = self._cut_share(len(draws.rows))
-        rows, views, copies = draws.rows[share], draws.views[share], draws.copies[share]
-        found = self._ahead and self._ahead.find(epoch, self._list_positions(step))
-        if found:
-            entries, ids = [entry for entry, _ in found], np.array([each for _, each in found])
-        else:
-            taken = self.index.take(rows)
-            entries, ids = taken.list_entries(rows), taken.first_ids()
-        drawn = {ROW: rows.astype(np.int64)}
-        for name, column in ((CLASS, "label"), ("height", "height"), ("width", "width")):
-            drawn[name] = np.array([getattr(entry, column) for entry in entries], np.int64)
+        rows, views, copies = draws.rows, draws.views, draws.copies
+        if not self._reads_whole_batches:
+            start, stop = passes.cut_share(len(rows), feeding)
+            rows, views, copies = rows[start:stop], views[start:stop], copies[start:stop]
+        ahead = self._ahead
+        found = None if ahead is None else ahead.find(epoch, self._list_positions(step))
+        found = self.index.take(rows) if found is None else found
+        entries = found.list_entries(rows)
+        sizes = {"height": found.height, "width": found.width}
+        drawn = {ROW: rows, CLASS: found.label, **sizes}
+        drawn = {name: values.astype(np.int64) for name, values in drawn.items()}
         if not passes.training:
             return drawn, entries
         # With mirror images each crop comes twice, and both share all random steps.
         mirrors = feeding.many_views.mirror
+        ids = np.ascontiguousarray(found.record_id[:, :8]).view(">i8")[:, 0].astype(np.int64)
         keys = record_keys(passes.seed, epoch, ids, copies)
         drawn[KEY] = fold(keys, views // 2 if mirrors else views)
         drawn[MIRRORED] = (views % 2 == 1) & mirrors
@@ -235,13 +236,10 @@ class BatchReader:
     def _list_positions(self, step: int) -> list[int]:
         """The positions that this worker's part of a batch draws."""
         size, length = self._feeding.batch_size, self.order.length
-        positions = batch_positions(step, size, length, self.remainder)
-        return positions[self._cut_share(len(positions))].tolist()
-
-    def _cut_share(self, count: int) -> slice:
+        positions = batch_positions(step, size, length, self.remainder).tolist()
         if self._reads_whole_batches:
-            return slice(count)
-        return slice(*self._passes.cut_share(count, self._feeding))
+            return positions
+        return positions[slice(*self._passes.cut_share(len(positions), self._feeding))]
 
     def draw_records(self, epoch: int, step: int) -> Draws:
         """Which records and views one batch holds, of all workers together."""
