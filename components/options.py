@@ -6,12 +6,13 @@ so that the command line can read a configuration without waiting for either.
 
 import typing
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeGuard, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeGuard, TypeVar
 
 import pydantic
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import show, suggest
+from image_pipeline.components.rules import Rule, find_broken
 
 _MOST_LINES = 20  # of a message
 # What Keras's image_dataset_from_directory calls options, and what they are here.
@@ -40,6 +41,19 @@ class Options(pydantic.BaseModel):
         validate_default=True,
         allow_inf_nan=False,
     )
+    rules: ClassVar[Sequence[Rule]] = ()
+    """What its options exclude among themselves; a condition's parameter is `options`."""
+
+    @pydantic.model_validator(mode="after")
+    def _keep_rules(self) -> Self:
+        if broken := find_broken(self.rules, options=self):
+            raise ValueError("\n".join(broken))
+        return self
+
+    def is_set(self, name: str) -> bool:
+        """Whether an option has another value than its default."""
+        field = type(self).model_fields[name]
+        return getattr(self, name) != field.get_default(call_default_factory=True)
 
 
 Group = TypeVar("Group", bound=Options)
@@ -104,7 +118,7 @@ def _explain(error: Mapping[str, Any], kind: type[Options], within: Sequence[str
     if error["type"] != "extra_forbidden":
         message = error["msg"].removeprefix("Value error, ")
         if error["type"] == "value_error":
-            return f"  {location or 'config'}: {message}"
+            return "\n".join(f"  {location or 'config'}: {line}" for line in message.split("\n"))
         return f"  {location}: {message}, got {show(error['input'])}"
     known = _known_keys(kind, error["loc"][:-1])
     key = str(error["loc"][-1])
@@ -126,6 +140,5 @@ def leave_out_unset(dumped: dict[str, Any], options: Options, names: tuple[str, 
 
     Options that were added later: what was written or hashed before stays as it was.
     """
-    fields = type(options).model_fields
-    unset = [name for name in names if getattr(options, name) == fields[name].default]
+    unset = [name for name in names if not options.is_set(name)]
     return {key: value for key, value in dumped.items() if key not in unset}

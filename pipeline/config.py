@@ -6,17 +6,20 @@ from typing import Any
 import pydantic
 import yaml
 
-from image_pipeline.components.augment.options import check_steps
+from image_pipeline.components.augment.options import RULES
+from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.evaluation.rules import SLICES
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.rules import PIXELS
 from image_pipeline.components.inference.options import InferenceOptions
-from image_pipeline.components.labels.kinds import BOXES, CLASSES, MASKS
 from image_pipeline.components.meaning.options import IngestOptions, SpanOptions
 from image_pipeline.components.messages import show
-from image_pipeline.components.models.names import Head, refuse_model
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.options import Options, explain_invalid, read_options
-from image_pipeline.components.tasks.options import EvaluationOptions, check_training, refuse_pixels
+from image_pipeline.components.rules import Rule, check
+from image_pipeline.components.tasks.options import EvaluationOptions
+from image_pipeline.components.tasks.rules import TRAINING, WEIGHED_AND_MIXED
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.engine_options import DataflowOptions, KubeflowOptions
@@ -39,83 +42,65 @@ class PipelineConfig(Options):
     kubeflow: KubeflowOptions = KubeflowOptions()
     dataflow: DataflowOptions = DataflowOptions()
 
-    @pydantic.model_validator(mode="after")
-    def _check(self) -> "PipelineConfig":
-        if self.feeding.dtype == "uint8" or self.feeding.layout != "NHWC":
-            raise ValueError(
-                "the pipeline's trainer takes normalised images with channels last, but feeding "
-                f"has dtype={self.feeding.dtype} and layout={self.feeding.layout}; use them with "
-                "input_fn in a training loop of your own."
-            )
-        if self.feeding.columns:
-            raise ValueError(
-                f"a pushed model gets images alone, but feeding.columns names "
-                f"{', '.join(self.feeding.columns)}; use them with input_fn in a training loop of "
-                "your own, or in transform.columns."
-            )
-        asked = self.training.class_weights, self.training.label_smoothing
-        if problem := CLASSES.refuse_training(self.feeding.steps, False, *asked):
-            raise ValueError(problem)
-        return self
+    rules = (
+        Rule(
+            lambda options: options.feeding.dtype == "uint8" or options.feeding.layout != "NHWC",
+            "the pipeline's trainer takes normalised images with channels last, but feeding has "
+            "dtype={options.feeding.dtype} and layout={options.feeding.layout}; use them with "
+            "input_fn in a training loop of your own.",
+        ),
+        Rule(
+            lambda options: ", ".join(options.feeding.columns),
+            "a pushed model gets images alone, but feeding.columns names {found}; use them with "
+            "input_fn in a training loop of your own, or in transform.columns.",
+        ),
+        Rule(
+            lambda options: (
+                options.feeding.mixes_labels and options.training.class_weights != "none"
+            ),
+            WEIGHED_AND_MIXED,
+        ),
+    )
 
 
-def check_splits(config: PipelineConfig) -> None:
-    """Ingest alone may write any splits; a whole pipeline needs two of them.
-
-    Raises:
-      UserError: if one is missing.
-    """
-    if missing := {"train", "eval"} - config.ingest.splits.keys():
-        raise UserError(
-            f"training needs the splits train and eval, but ingest.splits lacks "
-            f"{', '.join(sorted(missing))}; add them."
-        )
-
-
-def check_labels_fit(config: PipelineConfig) -> None:
-    """Checks what fits only some labels; a table's columns must be known by then.
-
-    Raises:
-      UserError: if masks or boxes would be weighed or mixed by their image's one class, or the
-        model named gives other answers, or wants other pixels.
-    """
-    labels = config.ingest.label_kind
-    check_training(labels, config.feeding, config.training)
-    # Tags and values want what classes do: one answer an image.
-    head: Head = "masks" if labels is MASKS else "boxes" if labels is BOXES else "classes"
-    if problem := refuse_model(config.training.model, head):
-        raise UserError(problem)
-    if problem := refuse_pixels(config.training, config.transform.preprocessing_fn):
-        raise UserError(problem)
+RUN = (
+    # Ingest alone may write any splits.
+    Rule(
+        lambda splits: ", ".join(sorted({"train", "eval"} - splits.keys())),
+        "training needs the splits train and eval, but ingest.splits lacks {found}; add them.",
+    ),
+    *PIXELS,
+    *RULES,
+    Rule(
+        lambda spans, stored: spans.window != 1 and stored.depth.must_be_found,
+        "ingest.prepare.depth in percent comes to other numbers in each span, but "
+        "spans.window={spans.window} uses several together; ingest one of them alone, which says "
+        "the numbers, and give those as {{low: …, high: …}}.",
+    ),
+    *TRAINING,
+    *SLICES,
+)
+"""What the stages of a run exclude of each other."""
 
 
-def check_pixels_fit(config: PipelineConfig) -> None:
-    """Checks that the model's view reads what ingest stores, and that random steps can take it.
+def check_run(config: PipelineConfig, is_listed: bool = True) -> None:
+    """Checks what the stages of a run ask of each other, by `RUN`.
+
+    Args:
+      config: all options.
+      is_listed: whether a table's columns, and so the kind of labels, are known; rules about them
+        wait until then.
 
     Raises:
-      UserError: if it does not, or one cannot.
+      UserError: with all that does not fit.
     """
-    prepare, view = config.ingest.prepare, config.view
-    wanted = "uint8" if prepare.dtype == "uint8" else "float32"
-    if view.dtype != wanted:
-        raise UserError(
-            f"ingest.prepare.dtype={prepare.dtype} is read as {wanted}, but "
-            f"view.dtype={view.dtype}; set view.dtype={wanted}."
-        )
-    if prepare.channels not in (None, view.channels) or (
-        prepare.channels is None and view.channels not in (1, 3)
-    ):
-        raise UserError(
-            f"ingest.prepare.channels={prepare.channels}, but view.channels={view.channels}; give "
-            "both the number of channels that the images have."
-        )
-    check_steps(config.feeding.steps, view.dtype, view.channels)
-    if config.spans.window != 1 and prepare.depth.must_be_found:
-        raise UserError(
-            "ingest.prepare.depth in percent comes to other numbers in each span, but "
-            f"spans.window={config.spans.window} uses several together; ingest one of them alone, "
-            "which says the numbers, and give those as {low: …, high: …}."
-        )
+    ingest, facts = config.ingest, dict[str, Any]()
+    if is_listed:
+        columns = record.further_columns(ingest.column_types)
+        facts = {"labels": ingest.label_kind, "columns": columns}
+    stages = {name: getattr(config, name) for name in type(config).model_fields}
+    facts |= {"stored": ingest.prepare, "images": "the images", "splits": ingest.splits}
+    check(RUN, **stages, **facts, steps=config.feeding.steps)
 
 
 def load_config(path: str | None, overrides: Sequence[str] = ()) -> PipelineConfig:

@@ -7,6 +7,7 @@ import pydantic
 
 from image_pipeline.components.messages import suggest
 from image_pipeline.components.options import Options
+from image_pipeline.components.rules import Rule
 
 Cpus = Annotated[
     str,
@@ -53,16 +54,17 @@ class Toleration(Options):
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
     """The taint's effect; None for all of them."""
 
-    @pydantic.model_validator(mode="after")
-    def _check(self) -> "Toleration":
-        if (self.operator == "Equal") != (self.value is not None):
-            raise ValueError(
-                f"a toleration has a value where its operator is Equal, got operator="
-                f"{self.operator} and value={self.value}; give both, or neither."
-            )
-        if self.key is None and self.operator == "Equal":
-            raise ValueError("a toleration with operator Equal needs a key; name the taint's.")
-        return self
+    rules = (
+        Rule(
+            lambda options: (options.operator == "Equal") != (options.value is not None),
+            "a toleration has a value where its operator is Equal, got operator={options.operator} "
+            "and value={options.value}; give both, or neither.",
+        ),
+        Rule(
+            lambda options: options.key is None and options.operator == "Equal",
+            "a toleration with operator Equal needs a key; name the taint's.",
+        ),
+    )
 
 
 class Disk(Options):
@@ -218,15 +220,16 @@ class DataflowOptions(Options):
     labels: dict[str, str] = pydantic.Field(default_factory=dict)
     """Labels of the job, for bills."""
 
-    @pydantic.model_validator(mode="after")
-    def _check(self) -> "DataflowOptions":
-        first, most = self.num_workers, self.max_num_workers
-        if first is not None and most is not None and first > most:
-            raise ValueError(
-                f"num_workers must not exceed max_num_workers, got {first} and {most}; raise the "
-                "latter."
-            )
-        return self
+    rules = (
+        Rule(
+            lambda options: (
+                None not in (most := (options.num_workers, options.max_num_workers))
+                and most[0] > most[1]
+            ),
+            "num_workers must not exceed max_num_workers, got {options.num_workers} and "
+            "{options.max_num_workers}; raise the latter.",
+        ),
+    )
 
     def flags(self) -> dict[str, list[str]]:
         """Beam's flags of what is set, by the names that Beam's options have."""

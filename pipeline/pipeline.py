@@ -28,7 +28,6 @@ from image_pipeline.components.code_version import code_version
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.evaluation.component import Evaluator
-from image_pipeline.components.evaluation.findings import check_slices
 from image_pipeline.components.function_version import source_version
 from image_pipeline.components.inference.component import ImagePredictor
 from image_pipeline.components.ingest.component import ImageExampleGen, LatestSpans
@@ -37,7 +36,7 @@ from image_pipeline.components.sources.span_pattern import LATEST
 from image_pipeline.components.tasks.choose_task import choose_task
 from image_pipeline.components.training.pusher import Pusher
 from image_pipeline.components.transform.component import ImageTransform
-from image_pipeline.config import PipelineConfig, check_labels_fit, check_pixels_fit, check_splits
+from image_pipeline.config import PipelineConfig, check_run
 from image_pipeline.content_version import content_version
 from image_pipeline.init.choose_steps import complete_steps
 from image_pipeline.tfx_metadata import SPAN_RESOLVER
@@ -79,14 +78,10 @@ def create_pipeline(
       UserError: if a random step of the user's own cannot be imported or called, or if
         `spans.window` is set and the span is not known before the run.
     """
-    check_splits(config)
     config, _ = complete_steps(config)  # Whoever sees the images has chosen before.
-    check_labels_fit(config)
-    check_pixels_fit(config)
+    check_run(config)
     check_user_steps(config.feeding.steps)
-    task = choose_task(config.ingest).name
     further = record.further_columns(config.ingest.column_types)
-    check_slices(task, config.evaluation.slices, further)
     # Raw images become shuffled, sharded, uncompressed TFRecords, split by content.
     example_gen = ImageExampleGen(
         images_dir,
@@ -138,6 +133,7 @@ def create_pipeline(
     if config.evaluation.min_improvement is not None:
         baseline, baseline_resolvers = _find_latest_blessed(_BASELINE_RESOLVER, trainer)
     model = trainer.outputs["model"]
+    task = choose_task(config.ingest).name
     evaluator = Evaluator(examples, model, config.evaluation, task, baseline)
     blessing = evaluator.outputs["blessing"]
     # A model that passed is copied to where servers look for it.

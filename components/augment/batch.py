@@ -11,7 +11,7 @@ class Batch(NamedTuple):
 
     Attributes:
       images: [batch, height, width, channels] of `view.dtype`; steps that need levels from 0 to 255
-        or colours get uint8, or 1 or 3 channels, only, see `options.check_steps`.
+        or colours get uint8, or 1 or 3 channels, only, see `options.RULES`.
       masks: uint8 [batch, height, width, 1], class ids of the pixels, 255 for none; or
         None.
       boxes: float32 [batch, boxes, 4]: top, left, bottom, right as shares of height and width, or

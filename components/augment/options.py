@@ -5,9 +5,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import pydantic
 
-from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import suggest
 from image_pipeline.components.options import Options
+from image_pipeline.components.rules import Rule
 
 SizePx = Annotated[int, pydantic.Field(gt=0, le=65_535)]
 Level = Annotated[int, pydantic.Field(ge=0, le=255)]
@@ -20,27 +20,31 @@ LEVELS, COLORS = "levels from 0 to 255", "gray or RGB"
 Strength = Annotated[float, pydantic.Field(ge=0)]
 
 
-def _check_area_and_aspect(op: str, area: tuple[float, float], aspect: tuple[float, float]) -> None:
-    for name, (least, greatest) in (("area", area), ("aspect", aspect)):
-        if not 0 < least <= greatest:
-            raise ValueError(
-                f"{name} must be two positive numbers, the lesser first, "
-                f"got [{least}, {greatest}]; set {op}.{name}."
-            )
-    if area[1] > 1:
+def _check_range(given: tuple[float, float], info: pydantic.ValidationInfo) -> tuple[float, float]:
+    if not 0 < given[0] <= given[1]:
         raise ValueError(
-            f"area is a share of the image and at most 1, got {area[1]}; set {op}.area."
+            f"{info.field_name} must be two positive numbers, the lesser first, got {list(given)}."
         )
+    return given
 
 
-def _check_one_length(step: Options, share: str, pixels: str) -> None:
-    """Refuses a length that is given twice, as a share and in pixels."""
-    default = type(step).model_fields[share].default
-    if getattr(step, pixels) is not None and getattr(step, share) != default:
-        raise ValueError(
-            f"{share} and {pixels} are two ways to give one length, got "
-            f"{getattr(step, share)} and {getattr(step, pixels)}; leave out one of them."
-        )
+def _check_area(given: tuple[float, float]) -> tuple[float, float]:
+    if given[1] > 1:
+        raise ValueError(f"area is a share of the image and at most 1, got {given[1]}.")
+    return given
+
+
+Range = Annotated[tuple[float, float], pydantic.AfterValidator(_check_range)]
+Area = Annotated[Range, pydantic.AfterValidator(_check_area)]
+
+
+def _one_length(share: str, pixels: str) -> Rule:
+    """That a length is not given twice, as a share and in pixels."""
+    return Rule(
+        lambda options: options.is_set(pixels) and options.is_set(share),
+        f"{share} and {pixels} are two ways to give one length, got {{options.{share}}} and "
+        f"{{options.{pixels}}}; leave out one of them.",
+    )
 
 
 def _share_px(share: float, height: int, width: int) -> int:
@@ -60,15 +64,10 @@ class RandomResizedCrop(RandomStep):
     """Crops a random area and aspect ratio, then resizes it to the view. Only as the first step."""
 
     op: Literal["random_resized_crop"] = "random_resized_crop"
-    area: tuple[float, float] = (0.08, 1.0)
+    area: Area = (0.08, 1.0)
     """Smallest and largest share of the area that a crop keeps."""
-    aspect: tuple[float, float] = (3 / 4, 4 / 3)
+    aspect: Range = (3 / 4, 4 / 3)
     """Smallest and largest width / height of a crop."""
-
-    @pydantic.model_validator(mode="after")
-    def _check_bounds(self) -> "RandomResizedCrop":
-        _check_area_and_aspect(self.op, self.area, self.aspect)
-        return self
 
 
 class PadAndCrop(RandomStep):
@@ -85,10 +84,7 @@ class PadAndCrop(RandomStep):
     fill: Level = 0
     """Level of constant padding. A mask is padded with 255, no class."""
 
-    @pydantic.model_validator(mode="after")
-    def _check_one_length(self) -> "PadAndCrop":
-        _check_one_length(self, "pad", "pad_px")
-        return self
+    rules = (_one_length("pad", "pad_px"),)
 
     def find_pad_px(self, height: int, width: int) -> int:
         """The padding of images of this size, in pixels."""
@@ -135,10 +131,7 @@ class Cutout(RandomStep):
     fill: Level = 0
     """Level of the square, before normalising: 0 is black, not the mean."""
 
-    @pydantic.model_validator(mode="after")
-    def _check_one_length(self) -> "Cutout":
-        _check_one_length(self, "size", "size_px")
-        return self
+    rules = (_one_length("size", "size_px"),)
 
     def find_size_px(self, height: int, width: int) -> int:
         """The square's side in images of this size, in pixels."""
@@ -151,17 +144,12 @@ class RandomErasing(RandomStep):
     op: Literal["random_erasing"] = "random_erasing"
     probability: Share = 0.5
     """Share of the images that it changes."""
-    area: tuple[float, float] = (0.02, 0.33)
+    area: Area = (0.02, 0.33)
     """Smallest and largest share of the area that is erased."""
-    aspect: tuple[float, float] = (0.3, 3.3)
+    aspect: Range = (0.3, 3.3)
     """Smallest and largest height / width of the rectangle, as torchvision defines it here."""
     fill: Level = 0
     """Level of the rectangle."""
-
-    @pydantic.model_validator(mode="after")
-    def _check_bounds(self) -> "RandomErasing":
-        _check_area_and_aspect(self.op, self.area, self.aspect)
-        return self
 
 
 class ColorJitter(RandomStep):
@@ -195,20 +183,10 @@ class GaussianBlur(RandomStep):
 
     needs = (LEVELS,)
     op: Literal["gaussian_blur"] = "gaussian_blur"
-    sigma_px: tuple[float, float] = (0.1, 2.0)
+    sigma_px: Range = (0.1, 2.0)
     """Smallest and largest standard deviation, in pixels; uniform between them."""
     probability: Share = 0.5
     """Share of the images that it changes."""
-
-    @pydantic.model_validator(mode="after")
-    def _check_bounds(self) -> "GaussianBlur":
-        least, greatest = self.sigma_px
-        if not 0 < least <= greatest:
-            raise ValueError(
-                "sigma_px must be two positive numbers, the lesser first, "
-                f"got [{least}, {greatest}]; set gaussian_blur.sigma_px."
-            )
-        return self
 
 
 class RandAugment(RandomStep):
@@ -254,26 +232,23 @@ class UserStep(Options):
     """Additional arguments, by name."""
 
 
-def check_steps(steps: Sequence[Options], dtype: str, channels: int) -> None:
-    """Checks that steps can be taken with a view's pixels.
+def _lacking(steps: Sequence[Options], view: Any) -> tuple[str, str, str] | None:
+    """A step that a view's pixels do not allow, what it needs, and what there is instead."""
+    lacks, has = LEVELS, f"view.dtype={view.dtype}"
+    if view.dtype == "uint8":
+        lacks, has = COLORS if view.channels not in (1, 3) else "", f"view.channels={view.channels}"
+    needing = (s for s in steps if isinstance(s, RandomStep) and lacks in s.needs)
+    return next(((step.op, lacks, has) for step in needing), None)
 
-    Args:
-      steps: options of the steps.
-      dtype: of the view's pixels.
-      channels: how many there are.
 
-    Raises:
-      UserError: if one needs 8-bit levels, or gray or RGB.
-    """
-    lacks, has = LEVELS, f"view.dtype={dtype}"
-    if dtype == "uint8":
-        lacks, has = COLORS if channels not in (1, 3) else "", f"view.channels={channels}"
-    for step in steps:
-        if isinstance(step, RandomStep) and lacks in step.needs:
-            raise UserError(
-                f"feeding.augment has {step.op}, which needs {lacks}, but {has}; leave it out, or "
-                "name a function of your own."
-            )
+RULES = (
+    Rule(
+        lambda steps, view: _lacking(steps, view),
+        "feeding.augment has {found[0]}, which needs {found[1]}, but {found[2]}; leave it out, or "
+        "name a function of your own.",
+    ),
+)
+"""What random steps cannot do, of the `steps` of feeding and the `view`."""
 
 
 STEPS: dict[str, type[RandomStep]] = {

@@ -10,16 +10,16 @@ import pyarrow.parquet as pq
 import tensorflow as tf
 
 from image_pipeline.components import files
-from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.manifest import read_manifest
-from image_pipeline.components.errors import UserError
 from image_pipeline.components.evaluation.answers import ANSWERS, AnswerTable, join_tables
 from image_pipeline.components.evaluation.describe_model import MEASURED, describe_model
 from image_pipeline.components.evaluation.embedding import look_at_records
 from image_pipeline.components.evaluation.evaluation import Measured, read_measured
 from image_pipeline.components.evaluation.facts import ClassFacts, Evaluation, write_evaluation
 from image_pipeline.components.evaluation.metrics import Estimate
+from image_pipeline.components.evaluation.rules import SLICES, find_types
 from image_pipeline.components.labels.kinds import MASKS, find_kind
+from image_pipeline.components.rules import check
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.components.tasks.signatures import (
     CLASSES,
@@ -34,20 +34,6 @@ _PARTS = "answers"
 _CLASSES = "classification"
 
 
-def check_slices(task: str, names: Sequence[str], further: Sequence[record.Column]) -> None:
-    """Checks `evaluation.slices` before there are records; arguments as those of `find_slices`.
-
-    Raises:
-      UserError: if there is no such column, or if the task's answers have no slices.
-    """
-    if names and task not in MEASURED:
-        raise UserError(
-            f"evaluation.slices works for {', '.join(MEASURED)}, but the task of this run is "
-            f"{task}, which has no metrics for each record. Remove it."
-        )
-    find_slices(names, further)
-
-
 def plan_collection(
     evaluation_dir: str, task: str, options: EvaluationOptions, data_dirs: Sequence[str]
 ) -> AnswerTable | None:
@@ -58,35 +44,12 @@ def plan_collection(
     """
     if task not in MEASURED:
         return None
-    types = find_slices(options.slices, read_manifest(data_dirs[0]).further)
+    columns = read_manifest(data_dirs[0]).further
+    check(SLICES, evaluation=options, columns=columns)
+    types = tuple((name, find_types(columns)[name]) for name in options.slices)
     folder = files.join(evaluation_dir, _PARTS)
     files.delete_tree(folder)
     return AnswerTable(task, types, files.join(folder, "part"))
-
-
-def find_slices(
-    names: Sequence[str], further: Sequence[record.Column]
-) -> tuple[tuple[str, record.Dtype], ...]:
-    """The types of the columns by which metrics are sliced.
-
-    Args:
-      names: `evaluation.slices`.
-      further: the columns that a table added to the records.
-
-    Raises:
-      UserError: if there is no such column, it has several values, or it is named twice.
-    """
-    columns = (*record.METADATA_COLUMNS, *further)
-    known = {column.key: column.dtype for column in columns if not column.is_list}
-    for name in names:
-        if name not in known:
-            raise UserError(
-                f"evaluation.slices names {name!r}, which is no column of one value; known: "
-                f"{', '.join(known)}."
-            )
-        if names.count(name) > 1:
-            raise UserError(f"evaluation.slices names {name!r} twice; name each column once.")
-    return tuple((name, known[name]) for name in names)
 
 
 def write_findings(

@@ -33,7 +33,6 @@ from image_pipeline.components.feeding.found_columns import (
 from image_pipeline.components.feeding.graph_fits import check_fits
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Mode, Passes
-from image_pipeline.components.feeding.pixel_types import check_pixels
 from image_pipeline.components.feeding.reader import (
     CLASS,
     KEY,
@@ -43,6 +42,7 @@ from image_pipeline.components.feeding.reader import (
     Arrays,
     BatchReader,
 )
+from image_pipeline.components.feeding.rules import check_pixels
 from image_pipeline.components.labels.box_arrays import finish_boxes, place_boxes
 from image_pipeline.components.labels.kind import BOX_LABELS, PLACES, VISIBLE
 from image_pipeline.components.labels.kinds import BOXES, CLASSES, MASKS, TAGS

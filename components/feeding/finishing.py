@@ -13,7 +13,7 @@ import tensorflow as tf
 from image_pipeline.components import contract
 from image_pipeline.components.augment import apply, geometry
 from image_pipeline.components.augment.batch import Batch
-from image_pipeline.components.augment.options import FlipHorizontal, UserStep, check_steps
+from image_pipeline.components.augment.options import FlipHorizontal, UserStep
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.budget import batches_in_work
 from image_pipeline.components.feeding.compiled import compile_or_keep, once
@@ -21,10 +21,12 @@ from image_pipeline.components.feeding.found_columns import name_length
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.reader import KEY, MIRRORED
+from image_pipeline.components.feeding.rules import FEEDING
 from image_pipeline.components.feeding.true_labels import make_labels
 from image_pipeline.components.labels.kind import LabelKind
 from image_pipeline.components.labels.kinds import CLASSES
 from image_pipeline.components.options import Options
+from image_pipeline.components.rules import check
 from image_pipeline.components.threads import usable_cores
 from image_pipeline.components.views.options import ViewOptions
 
@@ -118,12 +120,10 @@ def make_finish(
       UserError: if labels are to be mixed or one-hot, but no graph numbers them; or masks or
         boxes.
     """
-    one_hot = feeding.labels == "one_hot"
-    if problem := kind.refuse_feeding(feeding.steps, one_hot, graph is not None):
-        raise UserError(problem)
+    known = {"view": view, "steps": feeding.steps} if training else {}
+    check(FEEDING, labels=kind, feeding=feeding, has_graph=graph is not None, **known)
     if training:
         apply.check_user_steps(feeding.steps, next(iter(kind.moves), None))
-        check_steps(feeding.steps, view.dtype, view.channels)
     augment = make_augment(feeding, view, kind) if training else _take_as_they_are
     pixels = _make_pixels(graph, feeding, view)
     number = None if graph is None or kind.moves else graph.number_labels(names)

@@ -25,7 +25,6 @@ from image_pipeline.components.feeding.keys import KeyMaker
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.parse import Tensors, parse_batch
 from image_pipeline.components.feeding.passes import Again, Mode, Passes
-from image_pipeline.components.feeding.pixel_types import check_pixels
 from image_pipeline.components.feeding.python_calls import call_python
 from image_pipeline.components.feeding.reader import (
     CLASS,
@@ -37,6 +36,7 @@ from image_pipeline.components.feeding.reader import (
     BatchReader,
 )
 from image_pipeline.components.feeding.records import open_records
+from image_pipeline.components.feeding.rules import check_pixels
 from image_pipeline.components.feeding.served_images import ServedImages
 from image_pipeline.components.feeding.shard_files import (
     find_label_kind,

@@ -17,6 +17,7 @@ from image_pipeline.components.augment.options import (
 from image_pipeline.components.options import Options
 from image_pipeline.components.order.batches import Remainder
 from image_pipeline.components.path_lists import PathList
+from image_pipeline.components.rules import Rule
 
 
 class SubsetOptions(Options):
@@ -177,43 +178,40 @@ class FeedingOptions(Options):
             )
         return address
 
-    @pydantic.model_validator(mode="after")
-    def _check_draws(self) -> "FeedingOptions":
-        shares = {"balance": self.balance != "none", "mix": self.mix is not None}
-        together = [name for name, is_set in shares.items() if is_set]
-        together += ["many_views"] if self.many_views.count > 1 else []
-        if len(together) > 1:
-            raise ValueError(
-                f"{' and '.join(together)} cannot be combined: shares draw records as often as it "
-                "takes, many_views each view once; set one of them."
-            )
-        if self.shuffle == "shards" and any(shares.values()):
-            raise ValueError(
-                f"shuffle=shards draws each record once, as its shard comes, but {together[0]} "
-                "draws some more often, from all over the epoch; leave shuffle at records, or "
-                f"{together[0]} out (training.class_weights weighs the loss instead)."
-            )
-        if self.balance_by != "label" and self.balance == "none":
-            raise ValueError(
-                f"balance_by={self.balance_by!r} says what balance shares an epoch by, but balance "
-                "is none; set feeding.balance=uniform, or weights."
-            )
-        if self.many_views.crops > 1 and not self._has(RandomResizedCrop, PadAndCrop):
-            raise ValueError(
-                f"many_views.crops={self.many_views.crops} needs random_resized_crop or "
-                "pad_and_crop among the steps of augment: all centre views of an image are the "
-                "same; name one of them in feeding.augment, or set crops=1."
-            )
-        return self
-
-    @pydantic.model_validator(mode="after")
-    def _check_pairs(self) -> "FeedingOptions":
-        if self.mixes_labels and self.batch_size % 2:
-            raise ValueError(
-                "mixup and cutmix mix images two by two, so batch_size must be even, got "
-                f"{self.batch_size}; set feeding.batch_size."
-            )
-        return self
+    rules = (
+        Rule(
+            lambda options: options.draws[1:] and " and ".join(options.draws),
+            "{found} cannot be combined: shares draw records as often as it takes, many_views each "
+            "view once; set one of them.",
+        ),
+        Rule(
+            lambda options: (
+                options.shuffle == "shards"
+                and next((name for name in options.draws if name != "many_views"), None)
+            ),
+            "shuffle=shards draws each record once, as its shard comes, but {found} draws some "
+            "more often, from all over the epoch; leave shuffle at records, or {found} out "
+            "(training.class_weights weighs the loss instead).",
+        ),
+        Rule(
+            lambda options: options.balance_by != "label" and options.balance == "none",
+            "balance_by={options.balance_by!r} says what balance shares an epoch by, but balance "
+            "is none; set feeding.balance=uniform, or weights.",
+        ),
+        Rule(
+            lambda options: (
+                options.many_views.crops > 1 and not options.has(RandomResizedCrop, PadAndCrop)
+            ),
+            "many_views.crops={options.many_views.crops} needs random_resized_crop or "
+            "pad_and_crop among the steps of augment: all centre views of an image are the same; "
+            "name one of them in feeding.augment, or set crops=1.",
+        ),
+        Rule(
+            lambda options: options.mixes_labels and options.batch_size % 2,
+            "mixup and cutmix mix images two by two, so batch_size must be even, got "
+            "{options.batch_size}; set feeding.batch_size.",
+        ),
+    )
 
     @pydantic.model_validator(mode="after")
     def _check_index_is_read(self) -> "FeedingOptions":
@@ -234,6 +232,12 @@ class FeedingOptions(Options):
         return self.cache_dir or os.path.join(tempfile.gettempdir(), "image-pipeline-records")
 
     @property
+    def draws(self) -> list[str]:
+        """The options in use that say which records an epoch draws."""
+        many = ["many_views"] if self.many_views.count > 1 else []
+        return [name for name in ("balance", "mix") if self.is_set(name)] + many
+
+    @property
     def steps(self) -> Steps:
         """The random steps of training: nothing is random that is not named."""
         return self.augment or ()
@@ -241,7 +245,7 @@ class FeedingOptions(Options):
     @property
     def mixes_labels(self) -> bool:
         """Whether training mixes images, and so labels."""
-        return self._has(Mixup, CutMix)
+        return self.has(Mixup, CutMix)
 
     @property
     def gives_shares(self) -> bool:
@@ -254,7 +258,8 @@ class FeedingOptions(Options):
         first = self.steps[0] if self.steps else None
         return first if isinstance(first, RandomResizedCrop) else None
 
-    def _has(self, *kinds: type[Options]) -> bool:
+    def has(self, *kinds: type[Options]) -> bool:
+        """Whether steps of such kinds are among the random ones."""
         return any(isinstance(step, kinds) for step in self.steps)
 
     def table_options(self) -> list[str]:

@@ -18,6 +18,7 @@ from image_pipeline.components.dataset.record import PixelType
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.sound import SoundOptions
 from image_pipeline.components.options import Options, leave_out_unset
+from image_pipeline.components.rules import Rule
 
 LEVELS = 2**16
 """How many values 16 bits have."""
@@ -72,22 +73,17 @@ class DepthOptions(Options):
             )
         return f"{percent[1]}%"
 
-    @pydantic.model_validator(mode="after")
-    def _check(self) -> "DepthOptions":
-        are_numbers = not any(isinstance(level, str) for level in (self.low, self.high))
-        if self.found is not None and are_numbers:
-            raise ValueError(
-                "found is what percents come to, but low and high are numbers; leave it out."
-            )
-        for low, high in filter(None, [(self.low, self.high), self.found]):
-            if type(low) is not type(high):
-                continue
-            if Fraction(str(low).rstrip("%")) >= Fraction(str(high).rstrip("%")):
-                raise ValueError(
-                    f"low must be below high, got {low} and {high}; for example "
-                    "{low: 0, high: 4095} or {low: 0.1%, high: 99.9%}."
-                )
-        return self
+    rules = (
+        Rule(
+            lambda options: options.found and not {str} & {type(options.low), type(options.high)},
+            "found is what percents come to, but low and high are numbers; leave it out.",
+        ),
+        Rule(
+            lambda options: _find_crossed(options),
+            "low must be below high, got {found[0]} and {found[1]}; for example "
+            "{{low: 0, high: 4095}} or {{low: 0.1%, high: 99.9%}}.",
+        ),
+    )
 
     @pydantic.model_serializer(mode="wrap")
     def _dump(self, dump: pydantic.SerializerFunctionWrapHandler) -> dict:
@@ -108,6 +104,15 @@ class DepthOptions(Options):
             assert self.found is not None
             return Levels(*self.found)
         return Levels(low, high)
+
+
+def _find_crossed(options: DepthOptions) -> tuple[int | str, int | str] | None:
+    """Values of which the first is not below the second, if both are numbers or percents."""
+    for low, high in filter(None, [(options.low, options.high), options.found]):
+        numbers = [Fraction(str(level).rstrip("%")) for level in (low, high)]
+        if type(low) is type(high) and numbers[0] >= numbers[1]:
+            return low, high
+    return None
 
 
 _ColorLevel = pydantic.conint(ge=0, le=255)
@@ -173,19 +178,21 @@ class PrepareOptions(Options):
     sound: SoundOptions | None = None
     """WAV and FLAC files become such pictures. None: they are no images."""
 
-    @pydantic.model_validator(mode="after")
-    def _check(self) -> "PrepareOptions":
-        named = f"dtype={self.dtype}" if self.dtype != "uint8" else f"channels={self.channels}"
-        if self.is_deep and self.encoding != "raw":
-            raise ValueError(f"{named} needs encoding=raw, got {self.encoding}; set it, too.")
-        if self.is_deep and self.sound is not None:
-            raise ValueError("sound draws uint8 pictures; leave out dtype and channels.")
-        if self.is_deep and self.depth != DepthOptions():
-            raise ValueError(
-                f"depth makes 8 bits of 16, but {named} keeps every value as it is; leave out one "
-                "of them."
-            )
-        return self
+    rules = (
+        Rule(
+            lambda options: options.is_deep and options.encoding != "raw" and _deep(options),
+            "{found} needs encoding=raw, got {options.encoding}; set it, too.",
+        ),
+        Rule(
+            lambda options: options.is_deep and options.sound is not None,
+            "sound draws uint8 pictures; leave out dtype and channels.",
+        ),
+        Rule(
+            lambda options: options.is_deep and options.depth != DepthOptions() and _deep(options),
+            "depth makes 8 bits of 16, but {found} keeps every value as it is; leave out one of "
+            "them.",
+        ),
+    )
 
     @pydantic.model_serializer(mode="wrap")
     def _dump(self, dump: pydantic.SerializerFunctionWrapHandler) -> dict:
@@ -304,3 +311,9 @@ def _find_percentile(counts: np.ndarray, percent: str) -> int:
     up_to = counts.cumsum()
     rank = math.ceil(Fraction(percent.rstrip("%")) / 100 * int(up_to[-1]))
     return int(np.searchsorted(up_to, max(1, rank)))
+
+
+def _deep(options: PrepareOptions) -> str:
+    """Which option asks for other than 8-bit gray or RGB."""
+    is_typed = options.dtype != "uint8"
+    return f"dtype={options.dtype}" if is_typed else f"channels={options.channels}"

@@ -251,9 +251,8 @@ class Boxes(LabelKind):
     moves: ClassVar[Mapping[str, str]] = {"boxes": PLACES, "visible": VISIBLE}
     unmixed = (
         (Mixup, CutMix),
-        "mixup and cutmix mix labels, which boxes cannot be; leave them out of feeding.augment.",
-        "feeding.augment has mixup or cutmix, which mix the labels of two images, and boxes "
-        "cannot be mixed; leave them out.",
+        "mixup or cutmix, which mix the labels of two images, and boxes cannot be mixed; leave "
+        "them out.",
     )
     unweighted = WEIGHTED.format("each box has a class")
     unsmoothed = "boxes are compared point by point"

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from image_pipeline.components import contract
-from image_pipeline.components.augment.options import CutMix, Mixup
 from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.dataset.record import (
     BOX_CROWD,
@@ -67,8 +66,7 @@ class LabelKind:
       counted: the field of `ListedSplit` with how many pixels each id has, or boxes each class.
       moves: the fields of `augment.batch.Batch` that move with images, and the key of each in a
         batch; the first is the one that users' steps move.
-      unmixed: random steps that cannot mix such labels; and the message of
-        feeding, and of training, that refuses them.
+      unmixed: random steps that cannot mix such labels; and why, as a message goes on.
       unweighted, unsmoothed: why images cannot be weighted by their class, and why labels cannot be
         smoothed, as messages go on; "" if they can.
       is_one_class: whether an image has one class, by its name.
@@ -79,7 +77,7 @@ class LabelKind:
     columns: tuple[Column, ...] = ()
     counted: str | None = None
     moves: ClassVar[Mapping[str, str]] = {}
-    unmixed: tuple[tuple[type[Options], ...], str, str] = ((), "", "")
+    unmixed: tuple[tuple[type[Options], ...], str] = ((), "")
     unweighted: str = ""
     unsmoothed: str = ""
     is_one_class: bool = False
@@ -131,54 +129,3 @@ class LabelKind:
         `views` is the `augment.batch.Batch` that the random steps have made of it.
         """
         return batch[self.columns[0].key if self.columns else contract.LABEL_INPUT]
-
-    def refuse_feeding(
-        self, steps: Sequence[Options], one_hot: bool, has_graph: bool
-    ) -> str | None:
-        """Says why random steps cannot mix such labels, or why they cannot be one-hot; or None."""
-        by, problem, _ = self.unmixed
-        if _have(steps, by):
-            return problem
-        if one_hot and not self.is_one_class:
-            return self._refuse_one_hot()
-        if self.moves or has_graph or not (one_hot or _have(steps, (Mixup, CutMix))):
-            return None
-        which, way = "mixup and cutmix need", "leave them out of feeding.augment"
-        if one_hot:
-            which, way = "feeding.labels=one_hot needs", "leave it at ids"
-        return (
-            f"{which} the transform graph, which numbers the classes; give transform_graph_dir, "
-            f"or {way}."
-        )
-
-    def _refuse_one_hot(self) -> str:
-        return (
-            f"feeding.labels=one_hot gives images of one class each a share for every class, but "
-            f"these have {self.name}; leave it at ids."
-        )
-
-    def refuse_training(
-        self, steps: Sequence[Options], one_hot: bool, class_weights: str, label_smoothing: float
-    ) -> str | None:
-        """Says which options of training need a class an image; None if none that is set."""
-        if one_hot and not self.is_one_class:
-            return self._refuse_one_hot()
-        if self.unweighted and class_weights != "none":
-            return f"training.class_weights={class_weights} weighs {self.unweighted}"
-        if self.unsmoothed and label_smoothing:
-            return (
-                f"training.label_smoothing={label_smoothing:g} spreads the classes or tags of "
-                f"images, but {self.unsmoothed}; leave it at 0, or smooth in the loss of a "
-                "training.model of your own."
-            )
-        if self.is_one_class and class_weights != "none" and _have(steps, (Mixup, CutMix)):
-            return (
-                "training.class_weights weigh records of one class, but mixup and cutmix give "
-                "each record two; leave out one of them, or set feeding.balance."
-            )
-        by, _, problem = self.unmixed
-        return problem if _have(steps, by) else None
-
-
-def _have(steps: Sequence[Options], kinds: tuple[type[Options], ...]) -> bool:
-    return any(isinstance(step, kinds) for step in steps)

@@ -214,10 +214,8 @@ class Masks(LabelKind):
     moves: ClassVar[Mapping[str, str]] = {"masks": MASK}
     unmixed = (
         (Mixup,),
-        "mixup blends labels, which class ids of pixels cannot be; leave it out of "
-        "feeding.augment, or take cutmix, which cuts masks as it cuts images.",
-        "feeding.augment has mixup, which blends the labels of two images, and class ids of "
-        "pixels cannot be blended; leave it out, or take cutmix, which cuts masks as images.",
+        "mixup, which blends the labels of two images, and class ids of pixels cannot be blended; "
+        "leave it out, or take cutmix, which cuts masks as images.",
     )
     unweighted = WEIGHTED.format("masks have a class for each pixel")
     unsmoothed = "masks are compared pixel by pixel"

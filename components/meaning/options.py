@@ -8,7 +8,6 @@ from typing import Any, Literal
 import pydantic
 
 from image_pipeline.components.dataset import record
-from image_pipeline.components.images.options import DepthOptions
 from image_pipeline.components.images.prepare import PrepareOptions
 from image_pipeline.components.labels.class_names import ClassNameOptions
 from image_pipeline.components.labels.kind import LabelKind
@@ -16,6 +15,7 @@ from image_pipeline.components.labels.kinds import BOXES, MASKS, find_kind
 from image_pipeline.components.labels.masks import MaskOptions
 from image_pipeline.components.options import Options
 from image_pipeline.components.path_lists import PathList
+from image_pipeline.components.rules import Rule
 from image_pipeline.components.sources.options import (
     GeneratorOptions,
     TableOptions,
@@ -31,6 +31,26 @@ _SINCE = (
 )
 # What was done before there were these options, which older manifests do not have.
 _BEFORE = {"follow_links": True, "conflicting_labels": "keep"}
+
+
+_AS_THEY_ARE = (("none", "raw"), ("none", "original"))
+
+
+def _refuse_pattern(group: str, options: Any) -> str | None:
+    """Why a pattern of paths is none, or does not name what it is for."""
+    if (pattern := getattr(options, f"{group}_pattern")) is None:
+        return None
+    problem = f"contain (?P<{group}>…), got {pattern!r}"
+    try:
+        if group in re.compile(pattern).groupindex:
+            return None
+    except (re.error, RecursionError, OverflowError) as error:
+        problem = f"be a Python regular expression, got {pattern!r}: {error}"
+    return f"{group}_pattern must {problem}; for class folders write (?P<{group}>[^/]+)/.+"
+
+
+def _has_templates(options: Any) -> bool:
+    return options.masks is not None and options.masks.images is not None
 
 
 class IngestOptions(TableOptions):
@@ -123,56 +143,70 @@ class IngestOptions(TableOptions):
     understood: tuple[str, ...] = ()
     """What was inferred of what the source means, a sentence each. Ingest fills it in."""
 
-    @pydantic.model_validator(mode="after")
-    def _check_patterns(self) -> "IngestOptions":
-        for group in ("label", "group", "split"):
-            pattern = getattr(self, f"{group}_pattern")
-            if pattern is not None and group not in _compile(pattern, group).groupindex:
-                raise ValueError(
-                    f"{group}_pattern must contain (?P<{group}>…), got {pattern!r}; "
-                    f"for class folders write (?P<{group}>[^/]+)/.+"
-                )
-        return self
-
-    @pydantic.model_validator(mode="after")
-    def _check_combinations(self) -> "IngestOptions":
-        if self.near_duplicates is not None and self.prepare.is_deep:
-            raise ValueError(
-                "near_duplicates compares 8-bit gray or RGB images only, but prepare.dtype or "
-                "prepare.channels is set; leave near_duplicates out."
-            )
-        as_it_is = self.prepare.resize == "none" and self.prepare.encoding in ("raw", "original")
-        if self.in_place and not as_it_is:
-            raise ValueError(
-                "in_place needs prepare.resize=none and prepare.encoding=raw or original, got "
-                f"{self.prepare.resize} and {self.prepare.encoding}; set them."
-            )
-        if self.in_place and self.prepare.depth != DepthOptions():
-            raise ValueError(
-                "in_place stores no values, but prepare.depth makes other ones; leave one of them "
-                "out."
-            )
-        if self.in_place and self.video is not None:
-            raise ValueError("in_place cannot read frames of videos; leave out in_place or video.")
-        if self.masks is not None and self.masks.images is not None:
-            _check_templates(self.masks.images, self.masks.masks or "")
-        return self
-
-    @pydantic.model_validator(mode="after")
-    def _check_splits(self) -> "IngestOptions":
-        if abs(sum(self.splits.values()) - 1) > 1e-9:
-            raise ValueError(
-                f"the shares in splits must add up to 1, got {self.splits}; "
-                "for example {train: 0.8, eval: 0.1, test: 0.1}"
-            )
-        if unknown := set(self.split_names.values()) - self.splits.keys():
-            raise ValueError(
-                f"split_names must map to splits, {', '.join(self.splits)}, got "
-                f"{', '.join(sorted(unknown))}; add it to splits."
-            )
-        if bad := [name for name in self.splits if not re.fullmatch(r"[A-Za-z0-9_]+", name)]:
-            raise ValueError(f"split names are letters, digits and _, got {bad}; rename them.")
-        return self
+    rules = (
+        *(Rule(functools.partial(_refuse_pattern, group)) for group in ("label", "group", "split")),
+        Rule(
+            lambda options: options.near_duplicates is not None and options.prepare.is_deep,
+            "near_duplicates compares 8-bit gray or RGB images only, but prepare.dtype or "
+            "prepare.channels is set; leave near_duplicates out.",
+        ),
+        Rule(
+            lambda options: (
+                options.in_place
+                and (options.prepare.resize, options.prepare.encoding) not in _AS_THEY_ARE
+            ),
+            "in_place needs prepare.resize=none and prepare.encoding=raw or original, got "
+            "{options.prepare.resize} and {options.prepare.encoding}; set them.",
+        ),
+        Rule(
+            lambda options: options.in_place and options.prepare.is_set("depth"),
+            "in_place stores no values, but prepare.depth makes other ones; leave one of them out.",
+        ),
+        Rule(
+            lambda options: options.in_place and options.video is not None,
+            "in_place cannot read frames of videos; leave out in_place or video.",
+        ),
+        Rule(
+            lambda options: (
+                _has_templates(options)
+                and not names_in(options.masks.images) == names_in(options.masks.masks) != set()
+            ),
+            "masks.images and masks.masks must have the same names in braces, such as "
+            "images/{{key}}.* and masks/{{key}}.png, got {options.masks.images!r} and "
+            "{options.masks.masks!r}.",
+        ),
+        Rule(
+            lambda options: _has_templates(options) and options.masks.images == options.masks.masks,
+            "masks.images and masks.masks must differ, got {options.masks.images!r} twice.",
+        ),
+        Rule(
+            lambda options: (
+                _has_templates(options)
+                and [
+                    t
+                    for t in (options.masks.images, options.masks.masks)
+                    if t[:1] == "/" or t[:2] == "./"
+                ]
+            ),
+            "masks' paths are relative to the images folder, got {found[0]!r}.",
+        ),
+        Rule(
+            lambda options: abs(sum(options.splits.values()) - 1) > 1e-9,
+            "the shares in splits must add up to 1, got {options.splits}; for example "
+            "{{train: 0.8, eval: 0.1, test: 0.1}}",
+        ),
+        Rule(
+            lambda options: (
+                (unknown := {*options.split_names.values()} - {*options.splits})
+                and (", ".join(options.splits), ", ".join(sorted(unknown)))
+            ),
+            "split_names must map to splits, {found[0]}, got {found[1]}; add it to splits.",
+        ),
+        Rule(
+            lambda options: [n for n in options.splits if not re.fullmatch(r"[A-Za-z0-9_]+", n)],
+            "split names are letters, digits and _, got {found}; rename them.",
+        ),
+    )
 
     @functools.cached_property
     def _left_out(self) -> tuple[frozenset[str], tuple[str, ...]]:
@@ -254,30 +288,6 @@ def flatten_options(stored: dict) -> dict:
     if (depth := nested.get("ingest.prepare.depth")) is not None:
         nested["ingest.prepare.depth"] = {n: depth[n] for n in ("low", "high")}
     return nested | {f"ingest.{n}": value for n, value in stored.items() if n != "prepare"}
-
-
-def _check_templates(images: str, masks: str) -> None:
-    """Checks that a mask's path can be derived from its image's."""
-    names = names_in(images)
-    if not names or names != names_in(masks):
-        raise ValueError(
-            "masks.images and masks.masks must have the same names in braces, such as "
-            f"images/{{key}}.* and masks/{{key}}.png, got {images!r} and {masks!r}."
-        )
-    if images == masks:
-        raise ValueError(f"masks.images and masks.masks must differ, got {images!r} twice.")
-    if bad := [each for each in (images, masks) if each.startswith(("/", "./"))]:
-        raise ValueError(f"masks' paths are relative to the images folder, got {bad[0]!r}.")
-
-
-def _compile(pattern: str, group: str) -> re.Pattern:
-    try:
-        return re.compile(pattern)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise ValueError(
-            f"{group}_pattern must be a Python regular expression, got {pattern!r}: {error}; "
-            f"for class folders write (?P<{group}>[^/]+)/.+"
-        ) from error
 
 
 class SpanOptions(Options):

@@ -1,6 +1,7 @@
 """Options for training."""
 
-from typing import Annotated, Literal
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal
 
 import pydantic
 
@@ -15,6 +16,7 @@ from image_pipeline.components.models.names import (
     is_saved,
 )
 from image_pipeline.components.options import Options
+from image_pipeline.components.rules import Rule
 
 Optimizer = Literal[
     "adadelta",
@@ -34,6 +36,28 @@ Optimizer = Literal[
 # Which of Keras's optimizers take these.
 _WITH_MOMENTUM = ("muon", "rmsprop", "sgd")
 _WITH_NESTEROV = ("muon", "sgd")
+
+
+def _taken_by(name: str, optimizers: Sequence[str]) -> Rule:
+    """That an option is of some optimizers only."""
+    return Rule(
+        lambda options: options.is_set(name) and options.optimizer not in optimizers,
+        f"{name} is of {', '.join(optimizers)}, but the optimizer is {{options.optimizer}}; leave "
+        "it out, or set training.optimizer.",
+    )
+
+
+def _used_with(name: str, is_used: Callable[[Any], bool], needed: str) -> Rule:
+    """That an option changes nothing without another one."""
+    return Rule(
+        lambda options: options.is_set(name) and not is_used(options),
+        f"{name}={{options.{name}}} would change nothing; set training.{needed} as well, or leave "
+        "it out.",
+    )
+
+
+def _stops_early(options: Any) -> bool:
+    return options.early_stopping_patience is not None
 
 
 class FineTuning(Options):
@@ -164,61 +188,47 @@ class TrainingOptions(Options):
     """Traces this many steps in mid-training for TensorBoard; `run --profile` sets it. The
     default model's steps take 0.2 MB each, those of larger networks more."""
 
-    @pydantic.model_validator(mode="after")
-    def _check_start(self) -> "TrainingOptions":
-        is_from_file = self.model is not None and is_saved(self.model)
-        if is_from_file and self.weights is not None:
-            raise ValueError(
-                f"training.model={self.model} has weights, and training.weights={self.weights} "
-                "gives others; leave one out."
-            )
-        if self.weights == IMAGENET and self.model not in WANTED_PIXELS:
-            raise ValueError(
-                "training.weights=imagenet are those of networks by name, but training.model is "
-                f"{self.model}; set one that has them: {LITE0}, MobileNetV3Small … of images, "
-                f"{UNET_LITE0} of masks, {DETECTOR_LITE0} of boxes."
-            )
-        starts = is_from_file or self.weights is not None or self.warm_start != "none"
-        if self.fine_tuning is not None and not starts:
-            raise ValueError(
-                "training.fine_tuning freezes all but the head at first, which would be random "
-                "weights; set training.weights, training.warm_start, or a saved training.model."
-            )
-        return self
+    rules = (
+        Rule(
+            lambda options: options.weights is not None and options.is_from_file,
+            "training.model={options.model} has weights, and training.weights={options.weights} "
+            "gives others; leave one out.",
+        ),
+        Rule(
+            lambda options: options.weights == IMAGENET and options.model not in WANTED_PIXELS,
+            "training.weights=imagenet are those of networks by name, but training.model is "
+            f"{{options.model}}; set one that has them: {LITE0}, MobileNetV3Small … of images, "
+            f"{UNET_LITE0} of masks, {DETECTOR_LITE0} of boxes.",
+        ),
+        Rule(
+            lambda options: (
+                options.fine_tuning is not None
+                and not (options.is_from_file or options.weights or options.is_set("warm_start"))
+            ),
+            "training.fine_tuning freezes all but the head at first, which would be random "
+            "weights; set training.weights, training.warm_start, or a saved training.model.",
+        ),
+        _taken_by("momentum", _WITH_MOMENTUM),
+        _taken_by("nesterov", _WITH_NESTEROV),
+        Rule(
+            lambda options: options.clipnorm is not None and options.global_clipnorm is not None,
+            "clipnorm and global_clipnorm exclude each other; set one of them.",
+        ),
+        Rule(
+            lambda options: options.warmup_epochs and options.warmup_epochs >= options.epochs,
+            "warmup_epochs must be less than epochs, got {options.warmup_epochs:g} of "
+            "{options.epochs}; lower it, or raise training.epochs.",
+        ),
+        _used_with("end_factor", lambda options: options.schedule == "cosine", "schedule=cosine"),
+        _used_with("ema_momentum", lambda options: options.use_ema, "use_ema=true"),
+        _used_with("early_stopping_monitor", _stops_early, "early_stopping_patience=5, say"),
+        _used_with("restore_best_weights", _stops_early, "early_stopping_patience=5, say"),
+    )
 
-    @pydantic.model_validator(mode="after")
-    def _check_recipe(self) -> "TrainingOptions":
-        """Refuses options of the recipe that exclude each other, or would change nothing."""
-        for option, value, takers in (
-            ("momentum", self.momentum is not None, _WITH_MOMENTUM),
-            ("nesterov", self.nesterov, _WITH_NESTEROV),
-        ):
-            if value and self.optimizer not in takers:
-                raise ValueError(
-                    f"{option} is of {', '.join(takers)}, but the optimizer is {self.optimizer}; "
-                    "leave it out, or set training.optimizer."
-                )
-        if self.clipnorm is not None and self.global_clipnorm is not None:
-            raise ValueError("clipnorm and global_clipnorm exclude each other; set one of them.")
-        if self.warmup_epochs >= self.epochs and self.warmup_epochs:
-            raise ValueError(
-                f"warmup_epochs must be less than epochs, got {self.warmup_epochs:g} of "
-                f"{self.epochs}; lower it, or raise training.epochs."
-            )
-        stops = self.early_stopping_patience is not None
-        for option, is_used, needed in (
-            ("end_factor", self.schedule == "cosine", "schedule=cosine"),
-            ("ema_momentum", self.use_ema, "use_ema=true"),
-            ("early_stopping_monitor", stops, "early_stopping_patience=5, say"),
-            ("restore_best_weights", stops, "early_stopping_patience=5, say"),
-        ):
-            value = getattr(self, option)
-            if not is_used and value != type(self).model_fields[option].default:
-                raise ValueError(
-                    f"{option}={value} would change nothing; set training.{needed} as well, or "
-                    "leave it out."
-                )
-        return self
+    @property
+    def is_from_file(self) -> bool:
+        """Whether the model is a file that Keras saved."""
+        return self.model is not None and is_saved(self.model)
 
 
 # What only whoever compiles the model can heed; the rest is heeded for every model.

@@ -1,14 +1,9 @@
-"""Options for evaluation, and what options of training some labels or models cannot do."""
+"""Options for evaluation."""
 
 import pydantic
 
-from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.labels.kind import LabelKind
-from image_pipeline.components.models.names import WANTED_PIXELS
-from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.options import Options
-from image_pipeline.components.transform.options import OWN
+from image_pipeline.components.rules import Rule
 
 
 class EvaluationOptions(Options):
@@ -47,24 +42,9 @@ class EvaluationOptions(Options):
     """Of classes: among how many records of all splits (chosen by their ids) wrong labels, and
     images unlike all others, are looked for. 10,000 of 32 px take some 13 s of CPU; 0: none are."""
 
-
-def check_training(labels: LabelKind, feeding: FeedingOptions, training: TrainingOptions) -> None:
-    """Raises UserError if options need a class an image, which such labels have not."""
-    asked = feeding.labels == "one_hot", training.class_weights, training.label_smoothing
-    if problem := labels.refuse_training(feeding.steps, *asked):
-        raise UserError(problem)
-
-
-def refuse_pixels(training: TrainingOptions, preprocessing_fn: str) -> str | None:
-    """Says that one of this package's functions makes other pixels than a backbone wants.
-
-    What a user's own function makes is seen when it has become a graph.
-    """
-    wanted = WANTED_PIXELS.get(training.model or "")
-    if wanted is None or preprocessing_fn not in OWN.values() or preprocessing_fn == OWN[wanted]:
-        return None
-    given = preprocessing_fn.rpartition(".")[2]
-    return (
-        f"training.model={training.model} wants the pixels of transform.preprocessing_fn={wanted}, "
-        f"but it is {given}; set transform.preprocessing_fn={wanted}, or take another model."
+    rules = (
+        Rule(
+            lambda options: [n for n in options.slices if options.slices.count(n) > 1],
+            "evaluation.slices names {found[0]!r} twice; name each column once.",
+        ),
     )

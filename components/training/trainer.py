@@ -20,9 +20,10 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.shard_files import match_files
 from image_pipeline.components.models.compiling import set_length
 from image_pipeline.components.models.options import TrainingOptions
+from image_pipeline.components.rules import check
 from image_pipeline.components.tasks.choose_task import find_task, name_model
 from image_pipeline.components.tasks.image_tasks import TAGGING
-from image_pipeline.components.tasks.options import check_training
+from image_pipeline.components.tasks.rules import TRAINING
 from image_pipeline.components.training.devices import (
     check_same_run,
     check_same_start,
@@ -90,7 +91,7 @@ def run_fn(fn_args: Any) -> None:
         view = ViewOptions(**config.get("view", {}))
         feeding = FeedingOptions(**config.get("feeding", {}))
         training = name_model(training, task)
-        check_training(task.label, feeding, training)
+        check(TRAINING, labels=task.label, feeding=feeding, training=training)
         training = choose_start(training, getattr(fn_args, "base_model", None))
         class_names = task.read_class_names(graph_dir)
         steps = steps_per_epoch(fn_args.train_files, feeding, "train")

@@ -19,7 +19,7 @@ from image_pipeline.components.dataset.manifest import hash_manifest, read_whole
 from image_pipeline.components.dataset.paths import MANIFEST
 from image_pipeline.components.dataset.record import Column, PixelType, label_column
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.pixel_types import check_data_set
+from image_pipeline.components.feeding.rules import check_pixels
 from image_pipeline.components.labels.kind import LabelKind
 from image_pipeline.components.labels.kinds import BOXES, CLASSES, MASKS, find_kind
 from image_pipeline.components.transform.options import TransformOptions
@@ -159,7 +159,7 @@ def _find_problems(spans: Sequence[Span], options: TransformOptions) -> Iterator
 
 def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) -> Span:
     manifest = read_whole_manifest(examples_dir)
-    check_data_set(manifest, view, examples_dir)
+    check_pixels({examples_dir: manifest}, view)
     splits, label = options.analyze_splits, manifest.label
     if missing := [split for split in splits if split not in manifest.splits]:
         raise UserError(

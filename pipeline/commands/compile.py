@@ -99,11 +99,12 @@ def _check_own_modules(
 def _choose_jobs(
     config: "PipelineConfig", images_dir: str | None, graph_dir: str | None
 ) -> tuple["IngestJob | None", "AnalysisJob | None"]:
-    from image_pipeline.config import check_pixels_fit
+    from image_pipeline.components.feeding.rules import PIXELS
+    from image_pipeline.components.rules import check
     from image_pipeline.run.template import AnalysisJob, IngestJob
 
     if images_dir is not None and graph_dir is not None:
-        check_pixels_fit(config)
+        check(PIXELS, stored=config.ingest.prepare, images="the images", view=config.view)
     return (
         None if images_dir is None else IngestJob(images_dir, config.ingest),
         None if graph_dir is None else AnalysisJob(graph_dir, config.view, config.transform),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import find_line, suggest
-from image_pipeline.config import PipelineConfig, check_labels_fit, check_pixels_fit, check_splits
+from image_pipeline.config import PipelineConfig, check_run
 from image_pipeline.kubeflow.client import RefusedError, explain_errors
 from image_pipeline.kubeflow.parameters import FINGERPRINT, GROUPS, NAMES, override_config
 
@@ -98,8 +98,7 @@ def read_parameters(given: tuple[str, ...], config: PipelineConfig) -> dict[str,
             )
         parameters[name] = value
     changed = override_config(config, {n: v for n, v in parameters.items() if n in GROUPS})
-    for check in (check_splits, check_labels_fit, check_pixels_fit):
-        check(changed)
+    check_run(changed)
     if config.kubeflow.of_step("ImageExampleGen").caching and not parameters.get(FINGERPRINT):
         raise UserError(
             f"kubeflow sets caching for ImageExampleGen, so each run must say which images it "

@@ -22,7 +22,7 @@ from image_pipeline.components.sources.span_pattern import (
     list_spans,
     pick_span,
 )
-from image_pipeline.config import PipelineConfig, check_labels_fit, check_pixels_fit, check_splits
+from image_pipeline.config import PipelineConfig, check_run
 from image_pipeline.init.choose_steps import complete_steps
 from image_pipeline.run.engine import choose_engine, make_paths_absolute
 from image_pipeline.run.preflight import check_classes, check_output
@@ -115,15 +115,14 @@ def plan_run(
     Raises:
       UserError: if the engine, the images, those to predict or the output folder cannot be used.
     """
-    check_splits(config)
+    check_run(config, is_listed=False)
     beam_args = choose_engine(beam_flags, config.dataflow)
     (images_dir,) = make_paths_absolute(beam_args, images_dir)  # As whoever ingests asks for them.
     source = find_images(images_dir, span, config.spans.window)
     newest = list_images(source.folders[-1].path, config.ingest)
     config = config.model_copy(update={"ingest": newest.options})
     config, chosen = complete_steps(config, newest)
-    check_labels_fit(config)
-    check_pixels_fit(config)
+    check_run(config)
     survey, earlier = survey_source(source, newest)
     survey = dataclasses.replace(survey, noticed=(*survey.noticed, *filter(None, [chosen])))
     check_classes(survey, images_dir)

@@ -15,7 +15,7 @@ from image_pipeline.components.code_version import ROOMS, code_version
 from image_pipeline.components.dataset.manifest import read_whole_manifest
 from image_pipeline.components.dataset.paths import WORK
 from image_pipeline.components.dataset.record import Column, further_columns
-from image_pipeline.components.feeding.pixel_types import check_data_set
+from image_pipeline.components.feeding.rules import check_pixels
 from image_pipeline.components.ingest.run import IngestImages
 from image_pipeline.components.ingest.work_folder import WorkFolder
 from image_pipeline.components.meaning.complete_options import complete_options
@@ -99,7 +99,7 @@ def _read_labels(
     """The further columns of a data set that is there, and the classes that it was given."""
     manifest = read_whole_manifest(data_dir)
     if analysis is not None:
-        check_data_set(manifest, analysis.view, data_dir)
+        check_pixels({data_dir: manifest}, analysis.view)
     return manifest.further, manifest.given_classes
 
 

@@ -140,9 +140,9 @@ def test_the_area_and_the_aspect_ratio_are_within_their_bounds():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"area": (0.5, 0.1)}, r"area must be two positive .* set random_erasing\.area"),
-        ({"area": (0.5, 1.5)}, r"at most 1, got 1\.5; set random_erasing\.area"),
-        ({"aspect": (0.0, 1.0)}, r"aspect must be two positive .* set random_erasing\.aspect"),
+        ({"area": (0.5, 0.1)}, r"area must be two positive "),
+        ({"area": (0.5, 1.5)}, r"at most 1, got 1\.5"),
+        ({"aspect": (0.0, 1.0)}, r"aspect must be two positive "),
     ],
 )
 def test_bounds_that_cannot_be_are_refused(changes, message):

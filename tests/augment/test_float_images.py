@@ -5,8 +5,10 @@ import pytest
 import tensorflow as tf
 
 from image_pipeline.components.augment.apply import apply_steps
-from image_pipeline.components.augment.options import COLORS, LEVELS, STEPS, check_steps, read_step
+from image_pipeline.components.augment.options import COLORS, LEVELS, RULES, STEPS, read_step
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.rules import check
+from image_pipeline.components.views.options import ViewOptions
 from tests.augment.ways import EXAMPLES, make_batch, make_keys
 
 pytestmark = pytest.mark.unit
@@ -38,20 +40,25 @@ def test_pixels_become_those_of_8_bits_before_they_are_rounded(step):
     assert (values != np.round(values)).any() == is_blend
 
 
+def check_steps(steps, dtype, channels):
+    view = ViewOptions(dtype=dtype, channels=channels)
+    check(RULES, steps=[*map(read_step, steps)], view=view)
+
+
 @pytest.mark.parametrize("op", [op for op, step in STEPS.items() if LEVELS in step.needs])
 def test_steps_of_levels_are_refused_by_name(op):
     message = f"feeding.augment has {op}, which needs levels from 0 to 255, but view.dtype=float32"
     with pytest.raises(UserError, match=message):
-        check_steps([read_step({"op": op})], "float32", 3)
+        check_steps([op], "float32", 3)
 
 
 @pytest.mark.parametrize("op", [op for op, step in STEPS.items() if COLORS in step.needs])
 def test_steps_of_colours_are_refused_by_name(op):
     message = f"feeding.augment has {op}, which needs gray or RGB, but view.channels=4; leave it"
     with pytest.raises(UserError, match=message):
-        check_steps([read_step({"op": op})], "uint8", 4)
+        check_steps([op], "uint8", 4)
 
 
 def test_all_others_are_taken():
-    check_steps(list(map(read_step, TAKEN)), "float32", 13)
-    check_steps([*map(read_step, TAKEN), read_step({"op": "gaussian_blur"})], "uint8", 13)
+    check_steps(TAKEN, "float32", 13)
+    check_steps([*TAKEN, "gaussian_blur"], "uint8", 13)

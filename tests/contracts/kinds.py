@@ -280,8 +280,8 @@ KINDS = {
                 "t.jsonl:4: box 0, ant [1.0, 1.0, 0.0, 2.0], has no area",
             ),
             refused=[
-                ({"augment": ["mixup"]}, True, "mix labels, which boxes cannot be"),
-                ({"augment": ["cutmix"]}, False, "mix labels, which boxes cannot be"),
+                ({"augment": ["mixup"]}, True, "mix the labels of two images, and boxes cannot"),
+                ({"augment": ["cutmix"]}, False, "mix the labels of two images, and boxes cannot"),
                 (
                     {"columns": ["image/object/class/label"]},
                     False,
@@ -304,7 +304,7 @@ KINDS = {
             steps=(TURN, CROP, PAD, ["cutmix", *TURN], [{"op": "rotate"}]),
             moves="masks",
             bad=({"mask": ""}, {}, "no_mask", "t.jsonl:4: the column 'mask' is empty"),
-            refused=[({"augment": ["mixup"]}, True, "mixup blends labels.*take cutmix")],
+            refused=[({"augment": ["mixup"]}, True, "mixup, which blends the labels.*take cutmix")],
             called="masks",
         ),
         Kind(

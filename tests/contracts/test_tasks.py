@@ -9,8 +9,10 @@ from image_pipeline.components.evaluation.evaluation import evaluation_config
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.models.options import TrainingOptions
+from image_pipeline.components.rules import check
 from image_pipeline.components.tasks.choose_task import TASKS, choose_task, find_task
-from image_pipeline.components.tasks.options import EvaluationOptions, check_training
+from image_pipeline.components.tasks.options import EvaluationOptions
+from image_pipeline.components.tasks.rules import TRAINING
 from tests import graphs
 
 pytestmark = pytest.mark.unit
@@ -108,9 +110,12 @@ def test_values_need_no_bound():
 @pytest.mark.parametrize("name", TASKS)
 def test_options_for_classes_are_refused_where_there_are_none(name):
     for what, (feeding, training) in OPTIONS.items():
-        options = FeedingOptions.model_validate(feeding), TrainingOptions(**training)
+        options = {
+            "feeding": FeedingOptions.model_validate(feeding),
+            "training": TrainingOptions(**training),
+        }
         if rule := REFUSED[name].get(what):
             with pytest.raises(UserError, match=rule):
-                check_training(TASKS[name].label, *options)
+                check(TRAINING, labels=TASKS[name].label, **options)
         else:
-            check_training(TASKS[name].label, *options)
+            check(TRAINING, labels=TASKS[name].label, **options)

@@ -6,7 +6,10 @@ import pytest
 from image_pipeline.components.dataset.record import Column
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.evaluation.facts import COLUMNS, FACTS, OUTLIER_COLUMNS
-from image_pipeline.components.evaluation.findings import check_slices, find_slices
+from image_pipeline.components.evaluation.rules import SLICES, find_types
+from image_pipeline.components.labels.kinds import BOXES, MASKS
+from image_pipeline.components.rules import check
+from image_pipeline.components.tasks.options import EvaluationOptions
 from tests.pipeline.report.conftest import data_dir, images_dir, run, run_dir  # noqa: F401
 
 pytestmark = pytest.mark.beam
@@ -14,22 +17,22 @@ pytestmark = pytest.mark.beam
 
 def test_slices_are_columns_of_one_value():
     further = (Column("camera", "bytes"), Column("words", "bytes", is_list=True))
-    found = find_slices(("camera", "image/height"), further)
-    assert found == (("camera", "bytes"), ("image/height", "int64"))
+    types = find_types(further)
+    assert (types["camera"], types["image/height"]) == ("bytes", "int64")
     for name in ("words", "lens"):
         with pytest.raises(UserError, match=f"names '{name}', which is no .*known: .*camera"):
-            find_slices((name,), further)
+            check(SLICES, evaluation=EvaluationOptions(slices=(name,)), columns=further)
 
 
 def test_slices_that_could_not_be_made_are_refused_beforehand():
-    with pytest.raises(UserError, match="'image/format' twice"):
-        find_slices(("image/format", "image/format"), ())
-    for task in ("segmentation", "detection"):
-        check_slices(task, (), ())
-        with pytest.raises(
-            UserError, match=f"slices works .*, but the task of this run is {task}, which"
-        ):
-            check_slices(task, ("image/format",), ())
+    with pytest.raises(ValueError, match="'image/format' twice"):
+        EvaluationOptions(slices=("image/format", "image/format"))
+    sliced = EvaluationOptions(slices=("image/format",))
+    for labels in (MASKS, BOXES):
+        check(SLICES, evaluation=EvaluationOptions(), labels=labels, columns=())
+        message = f"slices works .*, but the labels of this run are {labels.name}, which"
+        with pytest.raises(UserError, match=message):
+            check(SLICES, evaluation=sliced, labels=labels, columns=())
 
 
 def test_figures_answers_and_doubts_are_written(run):  # noqa: F811

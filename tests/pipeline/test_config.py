@@ -1,7 +1,7 @@
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.config import PipelineConfig, check_pixels_fit, check_splits, load_config
+from image_pipeline.config import PipelineConfig, check_run, load_config
 
 pytestmark = pytest.mark.unit
 
@@ -129,8 +129,8 @@ def test_all_example_configurations_load():
 def test_ingest_alone_may_write_one_split_but_training_needs_two():
     config = load_config(None, ["ingest.splits={train: 1.0}"])
     with pytest.raises(UserError, match=r"needs the splits train and eval, .* lacks eval; add"):
-        check_splits(config)
-    check_splits(load_config(None))
+        check_run(config)
+    check_run(load_config(None))
 
 
 RAW = ["ingest.prepare.encoding=raw"]
@@ -140,13 +140,19 @@ DEEP = [*RAW, "ingest.prepare.dtype=uint16"]
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (DEEP, "ingest.prepare.dtype=uint16 is read as float32, but view.dtype=uint8; set view.dt"),
-        (["view.dtype=float32"], "ingest.prepare.dtype=uint8 is read as uint8, but view.dtype=flo"),
+        (
+            DEEP,
+            "images are stored as uint16 .ingest.prepare.dtype., which is read as float32, bu",
+        ),
+        (
+            ["view.dtype=float32"],
+            "images are stored as uint8 .ingest.prepare.dtype., which is rea",
+        ),
         (
             [*RAW, "ingest.prepare.channels=4"],
-            "ingest.prepare.channels=4, but view.channels=3; give both the number of channels that",
+            "the images have 4 channels .ingest.prepare.channels., but view.channels=3; set vi",
         ),
-        (["view.channels=4"], "ingest.prepare.channels=None, but view.channels=4; give both"),
+        (["view.channels=4"], "the images are gray or RGB, but view.channels=4; set it to 1 or 3"),
         (
             [*DEEP, "view.dtype=float32", "feeding.augment=[color_jitter]"],
             "feeding.augment has color_jitter, which needs levels from 0 to 255, but view.dtype=fl",
@@ -159,10 +165,10 @@ DEEP = [*RAW, "ingest.prepare.dtype=uint16"]
 )
 def test_a_view_that_does_not_read_what_is_stored_is_refused_before_the_run(overrides, message):
     with pytest.raises(UserError, match=message):
-        check_pixels_fit(load_config(None, overrides))
+        check_run(load_config(None, overrides))
 
 
 def test_a_view_may_be_of_any_type_and_number_of_channels():
-    check_pixels_fit(load_config(None))
+    check_run(load_config(None))
     fitting = ["view.dtype=float32", "ingest.prepare.channels=4", "view.channels=4"]
-    check_pixels_fit(load_config(None, [*DEEP, *fitting]))
+    check_run(load_config(None, [*DEEP, *fitting]))

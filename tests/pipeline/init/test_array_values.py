@@ -3,7 +3,7 @@ import pytest
 from click.testing import CliRunner
 
 from image_pipeline.cli import cli
-from image_pipeline.config import check_pixels_fit, load_config
+from image_pipeline.config import check_run, load_config
 
 pytestmark = pytest.mark.unit
 
@@ -32,4 +32,4 @@ def test_the_type_and_channels_of_arrays_are_written(
     prepare, view = config.ingest.prepare, config.view
     assert (prepare.dtype, prepare.channels, prepare.encoding) == (stored, channels, "raw")
     assert (view.dtype, view.channels, view.height_px, view.width_px) == (seen, channels, 36, 48)
-    check_pixels_fit(config)
+    check_run(config)

@@ -2,7 +2,7 @@ import pytest
 
 from image_pipeline.components.dataset.manifest import Books, Manifest
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.pixel_types import check_data_set
+from image_pipeline.components.feeding.rules import check_pixels
 from image_pipeline.components.views.options import ViewOptions
 
 pytestmark = pytest.mark.unit
@@ -29,7 +29,7 @@ def manifest(**prepare) -> Manifest:
     ],
 )
 def test_what_a_view_reads(prepare, view):
-    check_data_set(manifest(**prepare), ViewOptions(**view), "data")
+    check_pixels({"data": manifest(**prepare)}, ViewOptions(**view))
 
 
 @pytest.mark.parametrize(
@@ -37,15 +37,27 @@ def test_what_a_view_reads(prepare, view):
     [
         (
             *({"dtype": "uint16"}, {}),
-            "the images of 'data' are stored as uint16, which is read as float32, but "
-            "view.dtype=uint8; set view.dtype=float32.",
+            "the images of 'data' are stored as uint16 .ingest.prepare.dtype., which is read as "
+            "float32, but view.dtype=uint8; set view.dtype=float32.",
         ),
-        ({}, {"dtype": "float32"}, "are stored as uint8, which is read as uint8, but view.dtype=f"),
+        (
+            {},
+            {"dtype": "float32"},
+            "stored as uint8 .ingest.prepare.dtype., which is read as uint8",
+        ),
         ({}, {"channels": 4}, "the images of 'data' are gray or RGB, but view.channels=4; set it"),
-        ({"channels": 4}, {}, "the images of 'data' have 4 channels, but view.channels=3; set vi"),
-        ({"channels": 1}, {}, "the images of 'data' have 1 channels, but view.channels=3"),
+        (
+            {"channels": 4},
+            {},
+            "'data' have 4 channels .ingest.prepare.channels., but view.channels=3; s",
+        ),
+        (
+            {"channels": 1},
+            {},
+            "'data' have 1 channels .ingest.prepare.channels., but view.channels=3",
+        ),
     ],
 )
 def test_what_a_view_does_not_read_is_refused(prepare, view, message):
     with pytest.raises(UserError, match=message):
-        check_data_set(manifest(**prepare), ViewOptions(**view), "data")
+        check_pixels({"data": manifest(**prepare)}, ViewOptions(**view))
