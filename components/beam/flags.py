@@ -62,7 +62,10 @@ def find_given(beam_args: Sequence[str]) -> dict[str, Any]:
     def refuse_unknown(parser: argparse.ArgumentParser) -> None:
         _, unknown = parser.parse_known_args(flags)
         if unknown:
-            hint = suggest(unknown[0].partition("=")[0], _list_flags(parser))
+            # Its help names all that a parser knows, before two spaces.
+            named = re.findall(r"(?m)^  (-.*?)(?:  |$)", parser.format_help())
+            known = [name for names in named for name in re.findall(r"--[\w-]+", names)]
+            hint = suggest(unknown[0].partition("=")[0], known)
             raise UserError(
                 f"unknown Beam flag {unknown[0]!r}; {hint}"
                 "Beam's documentation lists them, and each is written --name=value."
@@ -71,9 +74,3 @@ def find_given(beam_args: Sequence[str]) -> dict[str, Any]:
     return parse_flags(flags).get_all_options(
         drop_default=True, add_extra_args_fn=refuse_unknown, retain_unknown_options=True
     )
-
-
-def _list_flags(parser: argparse.ArgumentParser) -> list[str]:
-    """All names that a parser knows, from its help, which names them before two spaces."""
-    named = re.findall(r"(?m)^  (-.*?)(?:  |$)", parser.format_help())
-    return [name for names in named for name in re.findall(r"--[\w-]+", names)]

@@ -99,7 +99,16 @@ class _Side:
         self.table = read_table(paths, names)  # A row for each of the index's.
         self.sources = self.table["source"].cast(pa.large_string())
         self.records = StoredRecords(read_index(paths))
-        self.states = dict(_list_others(data_dir, self.manifest))
+        # Of the files that did not become records: what became of them, by their names.
+        self.states: dict[str, str] = {}
+        for copy in read_list(data_dir, Duplicate):
+            if not copy.written:
+                original = decode_name(copy.original)
+                self.states[decode_name(copy.path)] = f"duplicate of {original}"
+        for bad in read_list(data_dir, Quarantined):
+            self.states[decode_name(bad.path)] = f"quarantined: {bad.reason}"
+        for skipped in read_list(data_dir, Skipped) if self.manifest.books.skipped else ():
+            self.states[decode_name(skipped.path)] = f"skipped: {skipped.kind}"
 
     def find(self, names: pa.ChunkedArray) -> np.ndarray:
         """The row of each name: int64 [n], -1 where it is no record's."""
@@ -121,17 +130,6 @@ class _Side:
         known = [name for name in _SAID_OF_NEW if name in self.table.column_names]
         values = {name: self.table[name][row].as_py() for name in known}
         return {name: value for name, value in values.items() if value not in (None, "")}
-
-
-def _list_others(data_dir: str, manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """The files that did not become records: their names, and what became of them."""
-    for duplicate in read_list(data_dir, Duplicate):
-        if not duplicate.written:
-            yield decode_name(duplicate.path), f"duplicate of {decode_name(duplicate.original)}"
-    for bad in read_list(data_dir, Quarantined):
-        yield decode_name(bad.path), f"quarantined: {bad.reason}"
-    for skipped in read_list(data_dir, Skipped) if manifest.books.skipped else ():
-        yield decode_name(skipped.path), f"skipped: {skipped.kind}"
 
 
 def find_changes(before_dir: str, now_dir: str) -> Changes:

@@ -314,19 +314,16 @@ def _read_feature(column: Column, feature: memoryview) -> Any:
     elif column.dtype == "float32":
         items = [item for part in parts for (item,) in struct.iter_unpack("<f", part)]
     else:
-        items = [item for part in parts for item in _read_int64s(part)]
+        items = []
+        for part in parts:
+            position = 0
+            while position < len(part):
+                number, position = _read_varint(part, position)
+                items.append(number - (1 << 64) if number >> 63 else number)
     if column.is_list:
         return items
     (item,) = items
     return item
-
-
-def _read_int64s(packed: memoryview) -> list[int]:
-    items, position = [], 0
-    while position < len(packed):
-        item, position = _read_varint(packed, position)
-        items.append(item - (1 << 64) if item >> 63 else item)
-    return items
 
 
 def _read_fields(data: memoryview, *numbers: int) -> list[memoryview]:

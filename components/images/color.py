@@ -322,7 +322,13 @@ def _evaluate_curve(element: bytes, levels: np.ndarray) -> np.ndarray:
         return levels
     if count == 1:
         return levels ** (_unpack(element, ">H", 12)[0] / 256)
-    return _interpolate(_unpack_array(element, ">u2", count, 12).astype(np.int64), levels)
+    # A table of 16 bits, interpolated in whole numbers as LittleCMS does (cmsintrp.c, LinLerp1D).
+    table = _unpack_array(element, ">u2", count, 12).astype(np.int64)
+    position = (len(table) - 1) * np.floor(levels * 65535 + 0.5).astype(np.int64)
+    position += (position + 0x7FFF) // 0xFFFF  # from 65535ths to 65536ths
+    cell, rest = position >> 16, position & 0xFFFF
+    low, high = table[cell], table[np.minimum(cell + 1, len(table) - 1)]
+    return (low + (((high - low) * rest + 0x8000) >> 16)) / 65535
 
 
 # How many parameters the five kinds of parametric curve have (ICC.1:2022, table 68).
@@ -341,15 +347,6 @@ def _evaluate_parametric(element: bytes, levels: np.ndarray) -> np.ndarray:
     elif kind in (1, 2):  # No straight part: constant below the power's zero, `c` is an offset.
         c, e = 0.0, c
     return np.where(levels >= d, np.maximum(a * levels + b, 0) ** gamma + e, c * levels + f)
-
-
-def _interpolate(table: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """Interpolates a 16-bit table in whole numbers, as LittleCMS does (cmsintrp.c, LinLerp1D)."""
-    position = (len(table) - 1) * np.floor(levels * 65535 + 0.5).astype(np.int64)
-    position += (position + 0x7FFF) // 0xFFFF  # from 65535ths to 65536ths
-    cell, rest = position >> 16, position & 0xFFFF
-    low, high = table[cell], table[np.minimum(cell + 1, len(table) - 1)]
-    return (low + (((high - low) * rest + 0x8000) >> 16)) / 65535
 
 
 @functools.cache

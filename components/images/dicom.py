@@ -190,7 +190,10 @@ def _read_samples(image: DicomImage) -> np.ndarray:
     if tables := elements.list_items("ModalityLUTSequence"):
         return _look_up(pixels, _read_table(elements, tables[0]))
     slope, intercept = _read_line(elements)
-    return pixels if (slope, intercept) == (1, 0) else _rescale(pixels, slope, intercept)
+    if (slope, intercept) == (1, 0):
+        return pixels
+    with np.errstate(over="ignore"):  # What becomes infinite is refused by whoever stores it.
+        return pixels * np.float64(slope) + np.float64(intercept)
 
 
 def _check_length(image: DicomImage) -> None:
@@ -322,11 +325,6 @@ def _read_line(elements: Elements) -> tuple[float, float]:
     if slope == 0 or not np.isfinite([slope, intercept]).all():
         raise BadImage(CORRUPT, "its RescaleSlope or RescaleIntercept is no number that can be")
     return slope, intercept
-
-
-def _rescale(pixels: np.ndarray, slope: float, intercept: float) -> np.ndarray:
-    with np.errstate(over="ignore"):  # What becomes infinite is refused by whoever stores it.
-        return pixels * np.float64(slope) + np.float64(intercept)
 
 
 def _apply_window(samples: np.ndarray, center: float, width: float, curve: str) -> np.ndarray:

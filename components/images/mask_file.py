@@ -99,10 +99,15 @@ def _read_array(data: bytes, image: PreparedImage, as_colors: bool) -> np.ndarra
 
 
 def _values(pixels: Image.Image, bits: int, as_colors: bool) -> np.ndarray:
-    _check_opaque(pixels)
+    has_alpha = pixels.mode in ("RGBA", "LA", "PA")
+    if has_alpha and np.asarray(call_decoder(pixels.getchannel, "A")).min() < 255:
+        raise BadImage(BAD_MASK, "has transparent pixels, which are of no class; save it opaque")
     if bits > 8 and (as_colors or not pixels.mode.startswith("I")):  # Pillow drops some of them.
         raise BadImage(BAD_MASK, f"has {bits} bits for each of its channels; save it with 8")
-    return _colors(pixels) if as_colors else _levels(pixels, bits)
+    if not as_colors:
+        return _levels(pixels, bits)
+    rgb = np.asarray(call_decoder(pixels.convert, "RGB"), np.int32)
+    return rgb[..., 0] << 16 | rgb[..., 1] << 8 | rgb[..., 2]
 
 
 def _load(opened: Image.Image) -> None:
@@ -145,11 +150,6 @@ def _bits_of_samples(opened: Image.Image, data: bytes) -> int:
     return data[24] if opened.format == "PNG" else 8
 
 
-def _colors(pixels: Image.Image) -> np.ndarray:
-    rgb = np.asarray(call_decoder(pixels.convert, "RGB"), np.int32)
-    return rgb[..., 0] << 16 | rgb[..., 1] << 8 | rgb[..., 2]
-
-
 def _levels(pixels: Image.Image, bits: int) -> np.ndarray:
     if pixels.mode in ("1", "L", "P") or pixels.mode.startswith("I"):
         levels = call_decoder(np.asarray, pixels)
@@ -170,9 +170,3 @@ def _levels(pixels: Image.Image, bits: int) -> np.ndarray:
 def _is_gray(pixels: Image.Image) -> bool:
     channels = np.asarray(call_decoder(pixels.convert, "RGB"))
     return bool((channels == channels[..., :1]).all())
-
-
-def _check_opaque(pixels: Image.Image) -> None:
-    has_alpha = pixels.mode in ("RGBA", "LA", "PA")
-    if has_alpha and np.asarray(call_decoder(pixels.getchannel, "A")).min() < 255:
-        raise BadImage(BAD_MASK, "has transparent pixels, which are of no class; save it opaque")

@@ -240,10 +240,16 @@ class LatestSpans(resolver.ResolverStrategy):
     def _choose(
         self, store: metadata_store.MetadataStore, artifacts: Sequence[types.Artifact]
     ) -> list[types.Artifact]:
-        last_given = _find_last_executions(store, artifacts)
+        # Each artifact's last execution, by number: TFX's cache may return old artifacts.
+        last_given = {artifact.id: 0 for artifact in artifacts}
+        for event in store.get_events_by_artifact_ids(list(last_given)):
+            if event.type == metadata_store_pb2.Event.OUTPUT:
+                known = last_given[event.artifact_id]
+                last_given[event.artifact_id] = max(known, event.execution_id)
         by_span: dict[int, types.Artifact] = {}
         for artifact in sorted(artifacts, key=lambda each: last_given[each.id]):
-            if (span := _span_of(artifact)) <= self._newest:
+            span = artifact.get_int_custom_property(utils.SPAN_PROPERTY_NAME)
+            if span <= self._newest:
                 by_span[span] = artifact
         if not by_span:
             return []
@@ -251,21 +257,6 @@ class LatestSpans(resolver.ResolverStrategy):
         series = _series_of(by_span[spans[-1]])
         alike = [by_span[span] for span in spans if _series_of(by_span[span]) == series]
         return alike[-self._count :]
-
-
-def _find_last_executions(
-    store: metadata_store.MetadataStore, artifacts: Sequence[types.Artifact]
-) -> dict[int, int]:
-    """Each artifact's last execution, by number: TFX's cache may return old artifacts."""
-    last = {artifact.id: 0 for artifact in artifacts}
-    for event in store.get_events_by_artifact_ids(list(last)):
-        if event.type == metadata_store_pb2.Event.OUTPUT:
-            last[event.artifact_id] = max(last[event.artifact_id], event.execution_id)
-    return last
-
-
-def _span_of(artifact: types.Artifact) -> int:
-    return artifact.get_int_custom_property(utils.SPAN_PROPERTY_NAME)
 
 
 def _series_of(artifact: types.Artifact) -> str:

@@ -233,17 +233,13 @@ def _near_pairs(hashes: np.ndarray, table: np.uint64, max_distance: int) -> Iter
         near = left[np.bitwise_count(hashes[left] ^ hashes[left + step]) <= max_distance]
         yield np.stack([near, near + step])
     for first, last in zip(edges[:-1][is_long], edges[1:][is_long], strict=True):
-        for pairs in _near_pairs_in_run(hashes[first:last], max_distance):
-            yield pairs + first
-
-
-def _near_pairs_in_run(hashes: np.ndarray, max_distance: int) -> Iterator[np.ndarray]:
-    """Compares all pairs, in blocks of bounded memory; yields as `_near_pairs` does."""
-    rows = max(1, _PAIRS_AT_ONCE // len(hashes))
-    for first in range(0, len(hashes), rows):
-        distance = np.bitwise_count(hashes[first : first + rows, None] ^ hashes[None, first:])
-        pairs = np.stack(np.nonzero(distance <= max_distance))
-        yield pairs[:, pairs[0] < pairs[1]] + first
+        # All pairs are compared, in blocks of bounded memory.
+        run = hashes[first:last]
+        rows = max(1, _PAIRS_AT_ONCE // len(run))
+        for start in range(0, len(run), rows):
+            distance = np.bitwise_count(run[start : start + rows, None] ^ run[None, start:])
+            pairs = np.stack(np.nonzero(distance <= max_distance))
+            yield pairs[:, pairs[0] < pairs[1]] + (start + first)
 
 
 def assign_splits(hashes: np.ndarray, splits: Mapping[str, float]) -> np.ndarray:

@@ -179,7 +179,14 @@ def list_rows(
     rows = pa.concat_tables([rows, _restore_duplicates(rows, output_dir, listed, options)])
     paths = [os.fsdecode(path) for path in rows["path"].to_pylist()]
     if listed:
-        rows = _restore_splits(rows, paths, listed, options)
+        # Records do not say whether a table chose their split; the table does. A record whose row
+        # is gone stays in its split.
+        at = rows.schema.get_field_index("forced_split")
+        splits = [
+            split_of(listed[path], options) if path in listed else split
+            for path, split in zip(paths, rows["forced_split"].to_pylist(), strict=True)
+        ]
+        rows = rows.set_column(at, ROW_SCHEMA.field(at), pa.array(splits, pa.string()))
         numbers = {path: number for number, path in enumerate(listed)}
         keys: list = [(numbers.get(path, -1), path) for path in paths]
     else:
@@ -194,22 +201,6 @@ def list_rows(
         is_last = first + _ROWS_AT_ONCE >= len(order)
         chunks.append(PreparedChunk(number, is_last, len(part), bad, name, skipped))
     return chunks
-
-
-def _restore_splits(
-    rows: pa.Table, paths: list[str], listed: dict[str, ImageRef], options: IngestOptions
-) -> pa.Table:
-    """Records do not say whether a table chose their split; the table does.
-
-    A record whose row is gone stays in its split.
-    """
-    at = rows.schema.get_field_index("forced_split")
-    before = rows["forced_split"].to_pylist()
-    chosen = [
-        split_of(listed[path], options) if path in listed else split
-        for path, split in zip(paths, before, strict=True)
-    ]
-    return rows.set_column(at, ROW_SCHEMA.field(at), pa.array(chosen, pa.string()))
 
 
 def _restore_duplicates(

@@ -135,7 +135,10 @@ def list_images(
       UserError: if the folder is missing, is not a folder, or cannot be listed.
     """
     if not files.is_local(images_dir):
-        yield from _list_remote(images_dir)
+        for path, size_bytes, modified_ns in files.list_remote_tree(images_dir):
+            is_folder = path[-1:] in ("", "/")  # What a store's web console creates for one.
+            if not is_folder and not any(part.startswith(".") for part in path.split("/")):
+                yield ImageRef(path, size_bytes, modified_ns)
         return
     if not os.path.isdir(images_dir):
         raise UserError(f"The images folder {images_dir!r} {_explain_no_folder(images_dir)}")
@@ -232,13 +235,6 @@ def _measure(ref: ImageRef, file: os.DirEntry | str) -> ImageRef:
     except OSError:  # a link to nowhere, or to itself
         return ImageRef(ref.path, 0, 0, NOT_A_FILE)
     return ImageRef(ref.path, status.st_size, status.st_mtime_ns, ref.problem)
-
-
-def _list_remote(images_dir: str) -> Iterator[ImageRef]:
-    for path, size_bytes, modified_ns in files.list_remote_tree(images_dir):
-        is_folder = path[-1:] in ("", "/")  # What a store's web console creates for one.
-        if not is_folder and not any(part.startswith(".") for part in path.split("/")):
-            yield ImageRef(path, size_bytes, modified_ns)
 
 
 def listing_key(path: str, images_dir: str) -> str:

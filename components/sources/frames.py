@@ -63,7 +63,11 @@ class Frames:
             return self.source.read(ref, most_bytes)
         if most_bytes < ref.size_bytes:
             return np.lib.format.MAGIC_PREFIX  # It is too large, or only its kind is asked for.
-        video = _find_video(self, _video_of(ref))
+        location = ref.location
+        of_video = dataclasses.replace(
+            ref, path=location.file, size_bytes=location.length, location=location.within
+        )
+        video = _find_video(self, of_video)
         return make_file(video.read(ref.location.start))[:most_bytes]
 
     def list_frames(self, ref: ImageRef) -> Iterator[ImageRef]:
@@ -100,15 +104,6 @@ class Frames:
             return io.BytesIO(self.source.read(ref, ref.size_bytes))
         path = find_below(self.root, ref.path, self.follow_links)
         return os.fspath(path) if files.is_local(path) else files.open_input(path)
-
-
-def _video_of(ref: ImageRef) -> ImageRef:
-    """The file of a frame."""
-    location = ref.location
-    assert location is not None
-    return dataclasses.replace(
-        ref, path=location.file, size_bytes=location.length, location=location.within
-    )
 
 
 # Few, since each may hold hundreds of megabytes of decoded frames.

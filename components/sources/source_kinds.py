@@ -299,7 +299,10 @@ def read_rows(
     Raises:
       UserError: if there is no such file, or it cannot be read on; it names the line.
     """
-    kind = _kind_of_rows(path)
+    # By the table's name; or it is a folder of annotations.
+    named = [kind for kind in all_kinds() if kind.is_table and kind.matches(path)]
+    given = (each for each in named[:-1] if each.is_given(path))
+    kind = next(given, named[-1]) if named else kind_of(path)
     path = path.removeprefix(kind.prefix)
     is_there = files.is_local(path) and os.path.exists(path) and kind.in_folder is None
     if is_there and (is_folder(path) or not (os.path.isfile(path) or os.path.isdir(path))):
@@ -314,14 +317,6 @@ def read_rows(
     except (pa.ArrowException, OSError, UnicodeError) as error:
         why = " ".join(str(error).split())  # Arrow says it in several lines.
         raise UserError(f"The table {path!r} cannot be read: {why}") from error
-
-
-def _kind_of_rows(path: str) -> SourceKind:
-    """The kind of a table by its name, or of a folder of annotations."""
-    named = [kind for kind in all_kinds() if kind.is_table and kind.matches(path)]
-    if not named:
-        return kind_of(path)
-    return next((each for each in named[:-1] if each.is_given(path)), named[-1])
 
 
 @functools.cache

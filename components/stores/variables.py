@@ -50,30 +50,22 @@ def read_settings(kind: str, root: str) -> dict[str, str]:
       UserError: if a variable's value cannot be one, or there are no credentials.
     """
     tidy_variables(kind)
-    found = _read_profile() if kind == "s3" else read_azure()
+    if kind == "s3":
+        found = read_profile(needs_keys=not any(name in os.environ for name in _OWN_KEYS))
+        for ours, theirs in (("region", _REGIONS), ("endpoint", _ADDRESSES["s3"])):
+            if any(name in os.environ for name in theirs):
+                found.pop(ours, None)
+    else:
+        found = read_azure()
     is_given = any(name in found for name in _KEYS[kind])
     ways = (*(_OWN_KEYS if kind == "s3" else ()), *_OTHER_WAYS[kind])
     if not is_given and not any(name.startswith(ways) for name in os.environ):
-        _check_machine(kind, root)
+        # Has this machine credentials of its own? obstore would try for minutes.
+        with contextlib.suppress(OSError):
+            socket.create_connection(_MACHINE_S_ADDRESS, _MACHINE_TIMEOUT_S).close()
+            return found
+        raise no_credentials(root, kind)
     return found
-
-
-def _read_profile() -> dict[str, str]:
-    found = read_profile(needs_keys=not any(name in os.environ for name in _OWN_KEYS))
-    for ours, theirs in (("region", _REGIONS), ("endpoint", _ADDRESSES["s3"])):
-        if any(name in os.environ for name in theirs):
-            found.pop(ours, None)
-    return found
-
-
-def _check_machine(kind: str, root: str) -> None:
-    """Makes sure that this machine has credentials of its own: obstore would try for minutes."""
-    with (
-        contextlib.suppress(OSError),
-        socket.create_connection(_MACHINE_S_ADDRESS, _MACHINE_TIMEOUT_S),
-    ):
-        return
-    raise no_credentials(root, kind)
 
 
 def tidy_variables(kind: str) -> None:

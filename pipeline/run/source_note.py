@@ -75,7 +75,13 @@ def check_same_source(output_dir: str, listing: Listing) -> None:
     try:
         manifest = read_manifest(output_dir)
         known, now = read_source(output_dir, manifest), resolve_source(images_dir)
-        is_same = known == now if known else _shares_files(output_dir, listing)
+        is_same = known == now
+        if not known:
+            stored: set[str] = set()
+            for rows in scan_index(output_dir, ["source"]):
+                stored.update(rows["source"].to_pylist())
+            names = (decode_name(ref.path) for ref in listing.refs())
+            is_same = 2 * sum(name in stored for name in names) >= len(stored)
     except FileNotFoundError:
         return
     except (UserError, pa.ArrowException) as error:
@@ -89,15 +95,6 @@ def check_same_source(output_dir: str, listing: Listing) -> None:
         raise UserError(f"{what}, made from {source}, but --images is {now!r}; {_WAY_OUT}")
     if different := _compare_options(manifest.options, options):
         raise UserError(f"{what}, made from {now!r} with other options ({different}); {_WAY_OUT}")
-
-
-def _shares_files(output_dir: str, listing: Listing) -> bool:
-    """Whether half of the data set's records were made of files that are in the folder now."""
-    stored: set[str] = set()
-    for rows in scan_index(output_dir, ["source"]):
-        stored.update(rows["source"].to_pylist())
-    names = (decode_name(ref.path) for ref in listing.refs())
-    return 2 * sum(name in stored for name in names) >= len(stored)
 
 
 def _compare_options(stored: dict, options: IngestOptions) -> str:
