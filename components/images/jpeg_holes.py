@@ -8,8 +8,7 @@ a run of empty ones, where one code would do for all. By hand, since no decoder 
 """
 
 import bisect
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
@@ -80,25 +79,20 @@ class Scan:
     components: tuple[Component, ...]
 
 
-@dataclass
-class _State:
-    """What the segments before a scan have defined."""
-
-    progressive: bool = False
-    sampling: dict[int, tuple[int, int]] = field(default_factory=dict)  # name: (blocks, table)
-    steps: dict[int, int] = field(default_factory=dict)
-    codes: dict[int, Codes] = field(default_factory=dict)  # 0x10 is added to those of AC
-
-
 def read_scans(data: bytes) -> list[Scan]:
     """Lists the scans of a Huffman-coded JPEG, as far as it is well formed.
 
     Returns:
       The scans in their order; none for other kinds.
     """
-    state, scans = _State(), []
+    # What the segments before a scan have defined: by components' names, how many blocks and which
+    # quantisation table they have; by tables' numbers, the step of the mean, and Huffman's codes,
+    # to whose numbers 0x10 is added for those of AC.
+    sampling: dict[int, tuple[int, int]] = {}
+    steps: dict[int, int] = {}
+    codes: dict[int, Codes] = {}
+    progressive, scans, offset = False, list[Scan](), 2
     markers = [position for position in find_markers(data) if position >= 2]
-    offset = 2
     for position in markers:
         if position < offset:
             continue
@@ -107,72 +101,55 @@ def read_scans(data: bytes) -> list[Scan]:
             break
         offset = position + 2 + int.from_bytes(data[position + 2 : position + 4], "big")
         payload = data[position + 4 : offset]
-        if code == _SOS:
+        if code in _FRAMES:
+            progressive = code == 0xC2
+            parts = payload[6::3], payload[7::3], payload[8::3]
+            for name, factors, table in zip(*parts, strict=False):
+                sampling[name] = ((factors >> 4) * (factors & 15), table)
+        elif code == _DHT:
+            while len(payload) > 17:  # The first code of a table is that of zeros (T.81, annex C).
+                counts = payload[1:17]
+                symbols = payload[17 : 17 + sum(counts)]
+                length = next((n for n, count in enumerate(counts, 1) if count), 0)
+                if length and symbols:
+                    codes[payload[0]] = Codes(symbols[0], length, symbols)
+                payload = payload[17 + sum(counts) :]
+        elif code == _DQT:
+            while len(payload) > 2:  # The mean's step is the first of a table's 64.
+                width = 2 if payload[0] >> 4 else 1
+                steps[payload[0] & 15] = int.from_bytes(payload[1 : 1 + width], "big")
+                payload = payload[1 + 64 * width :]
+        elif code == _SOS:
+            count = payload[0] if payload else 0
+            if not 1 <= count <= 4 or len(payload) != 4 + 2 * count:
+                continue
+            components = []
+            for name, tables in zip(payload[1 : 1 + 2 * count : 2], payload[2::2], strict=False):
+                blocks, table = sampling.get(name, (1, -1))
+                components.append(
+                    Component(
+                        name=name,
+                        blocks=blocks if count > 1 else 1,
+                        dc_step=steps.get(table, 0),
+                        dc=codes.get(tables >> 4),
+                        ac=codes.get(0x10 + (tables & 15)),
+                    )
+                )
+            first, last, bits = payload[-3:]
             after = bisect.bisect_left(markers, offset)
-            end = markers[after] if after < len(markers) else len(data)
-            scans.append(_read_scan(payload, offset, end, state))
-        else:
-            _read_definitions(code, payload, state)
-    return [scan for scan in scans if scan]
-
-
-def _read_definitions(code: int, payload: bytes, state: _State) -> None:
-    if code in _FRAMES:
-        state.progressive = code == 0xC2
-        for name, sampling, table in zip(payload[6::3], payload[7::3], payload[8::3], strict=False):
-            state.sampling[name] = ((sampling >> 4) * (sampling & 15), table)
-    elif code == _DHT:
-        state.codes.update(_read_codes(payload))
-    elif code == _DQT:
-        state.steps.update(_read_steps(payload))
-
-
-def _read_codes(payload: bytes) -> Iterator[tuple[int, Codes]]:
-    """Reads Huffman tables; the first code of a table is that of zeros (T.81, annex C)."""
-    while len(payload) > 17:
-        counts = payload[1:17]
-        symbols = payload[17 : 17 + sum(counts)]
-        length = next((n for n, count in enumerate(counts, 1) if count), 0)
-        if length and symbols:
-            yield payload[0], Codes(symbols[0], length, symbols)
-        payload = payload[17 + sum(counts) :]
-
-
-def _read_steps(payload: bytes) -> Iterator[tuple[int, int]]:
-    """Reads the steps of the mean, the first of a quantisation table's 64."""
-    while len(payload) > 2:
-        width = 2 if payload[0] >> 4 else 1
-        yield payload[0] & 15, int.from_bytes(payload[1 : 1 + width], "big")
-        payload = payload[1 + 64 * width :]
-
-
-def _read_scan(payload: bytes, start: int, end: int, state: _State) -> Scan | None:
-    count = payload[0] if payload else 0
-    if not 1 <= count <= 4 or len(payload) != 4 + 2 * count:
-        return None
-    components = []
-    for name, tables in zip(payload[1 : 1 + 2 * count : 2], payload[2::2], strict=False):
-        blocks, table = state.sampling.get(name, (1, -1))
-        components.append(
-            Component(
-                name=name,
-                blocks=blocks if count > 1 else 1,
-                dc_step=state.steps.get(table, 0),
-                dc=state.codes.get(tables >> 4),
-                ac=state.codes.get(0x10 + (tables & 15)),
+            scans.append(
+                Scan(
+                    start=offset,
+                    end=markers[after] if after < len(markers) else len(data),
+                    progressive=progressive,
+                    first=first,
+                    last=last,
+                    is_refined=bits >> 4 > 0,
+                    shift=bits & 15,
+                    components=tuple(components),
+                )
             )
-        )
-    first, last, bits = payload[-3:]
-    return Scan(
-        start=start,
-        end=end,
-        progressive=state.progressive,
-        first=first,
-        last=last,
-        is_refined=bits >> 4 > 0,
-        shift=bits & 15,
-        components=tuple(components),
-    )
+    return scans
 
 
 def check_holes(data: bytes, structure: JpegStructure, left_over: int) -> None:
@@ -239,16 +216,14 @@ def _is_impossible_mean(scan: Scan, zero_bits: int) -> bool:
         coefficients += component.blocks * block_coefficients
     # The zeros may begin and end inside a group of blocks.
     groups = zero_bits // bits - 2 if bits else 0
-    falls = [component.blocks * _fall_of_mean(component) for component in scan.components]
+    falls = []  # By how much zeros make the mean less: of n zero bits, 1 - 2 ** n steps a block.
+    for component in scan.components:
+        size = component.dc.zeros_symbol if component.dc else 0
+        fall = ((1 << size) - 1) * component.dc_step if size <= 11 else 0
+        falls.append(component.blocks * fall)
     return groups * coefficients >= _IMPOSSIBLE_COEFFICIENTS or (
         groups * (max(falls) << scan.shift) >= _IMPOSSIBLE_FALL
     )
-
-
-def _fall_of_mean(component: Component) -> int:
-    """Returns by how much zeros make the mean less, a block: of n zero bits, 1 - 2 ** n steps."""
-    size = component.dc.zeros_symbol if component.dc else 0
-    return ((1 << size) - 1) * component.dc_step if size <= 11 else 0
 
 
 def _read_zeros_as_block(component: Component, progressive: bool) -> tuple[int, int]:
