@@ -109,10 +109,21 @@ def prepare_chunk(
         bad, skipped = count_unusable(rows)
         done = PreparedChunk(*numbered, len(chunk.refs), bad, name, skipped)
     else:
-        parts = list(_write_parts(chunk, images_dir, work, name, options))
-        found, bad, skipped = (sum(counts) for counts in zip(*parts, strict=True))
+        generator = open_generator(images_dir, options)
+        results = map_in_order(
+            lambda item: prepare_source(*item, work, options),
+            generator.items(chunk.refs),
+            count_threads(generator, options),
+        )
+        found = bad = skipped = parts = written = 0
+        while not parts or written == _PART_ROWS:
+            parts += 1
+            part = _watch(itertools.islice(results, _PART_ROWS), work)
+            rows = write_rows(part, name_parts(name, parts)[-1], work, options.seed)
+            written, (own_bad, own_skipped) = len(rows), count_unusable(rows)
+            found, bad, skipped = found + written, bad + own_bad, skipped + own_skipped
         shards = len(chunk.refs)
-        done = PreparedChunk(*numbered, found, bad, name, skipped, shards, len(parts))
+        done = PreparedChunk(*numbered, found, bad, name, skipped, shards, parts)
     work.mark_prepared(done, key)
     return done
 
@@ -128,30 +139,12 @@ def name_chunk(chunk: Chunk, images_dir: str, work: WorkFolder, options: IngestO
     depends_on = [CODE_VERSION, options.model_dump(mode="json", exclude=_LATER)]
     depends_on += [options.near_duplicates is not None]  # Its value matters later, in the plan.
     if not work.is_local:
-        depends_on += [options.seed]  # See `write_payloads`.
+        depends_on += [options.seed]  # See `write_rows`.
     if not kind_of(images_dir).is_dated:
         depends_on += [open_source(images_dir, options).root]
     depends_on += filter(None, [images_version(images_dir), *list_missing()])
     depends_on += [list_fields(ref) for ref in chunk.refs]
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:32]
-
-
-def _write_parts(
-    chunk: Chunk, images_dir: str, work: WorkFolder, name: str, options: IngestOptions
-) -> Iterator[tuple[int, int, int]]:
-    """Writes the parts; yields how many items of each there are, bad ones and skipped ones."""
-    source = open_generator(images_dir, options)
-    results = map_in_order(
-        lambda item: prepare_source(*item, work, options),
-        source.items(chunk.refs),
-        count_threads(source, options),
-    )
-    rows, parts = None, 0
-    while rows is None or len(rows) == _PART_ROWS:
-        parts += 1
-        part = _watch(itertools.islice(results, _PART_ROWS), work)
-        rows = write_rows(part, name_parts(name, parts)[-1], work, options.seed)
-        yield len(rows), *count_unusable(rows)
 
 
 def _watch(
@@ -326,7 +319,18 @@ def _fit_mask(
 ) -> Fitted:
     """The same of a mask, which has a file of its own."""
     if ref.mask is None:
-        raise BadImage("no_mask", _explain_no_mask(ref, options))
+        templates = options.masks
+        if ref.annotations is not None:
+            column = options.columns.get("mask")
+            message = f"{ref.annotations.row}: the column {column!r} is empty"
+        elif templates is not None and match_template(templates.images or "", ref.path) is None:
+            way = "see ingest.masks, or leave it out by ingest.leave_out"
+            message = f"its path is neither an image's, {templates.images or ''}, nor a mask's, "
+            message += f"{templates.masks}; {way}"
+        else:
+            assert templates is not None
+            message = f"no file is its mask, which {templates.masks} would fit; see ingest.masks"
+        raise BadImage("no_mask", message)
     try:
         if isinstance(read, SkippedFile):
             raise BadImage(BAD_MASK, read.message)
@@ -340,14 +344,3 @@ def _fit_mask(
         raise BadImage(error.reason if is_own else reason, message) from error
     source = os.fsencode(ref.mask.path).decode(errors="backslashreplace")
     return dataclasses.replace(fitted, row={**fitted.row, "mask_source": source})
-
-
-def _explain_no_mask(ref: ImageRef, options: IngestOptions) -> str:
-    if ref.annotations is not None:
-        return f"{ref.annotations.row}: the column {options.columns.get('mask')!r} is empty"
-    assert options.masks is not None
-    images, masks = options.masks.images or "", options.masks.masks
-    if match_template(images, ref.path) is None:
-        way = "see ingest.masks, or leave it out by ingest.leave_out"
-        return f"its path is neither an image's, {images}, nor a mask's, {masks}; {way}"
-    return f"no file is its mask, which {masks} would fit; see ingest.masks"
