@@ -7,6 +7,7 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.rules import FEEDING
+from image_pipeline.components.meaning.rules import COLUMNS, SOURCE
 from image_pipeline.components.options import Options
 from image_pipeline.components.rules import Rule, check, find_broken
 from image_pipeline.config import RUN
@@ -39,7 +40,9 @@ def test_a_rule_waits_for_what_is_not_known():
 def test_the_text_of_each_rule_is_in_the_golden():
     golden = pathlib.Path(__file__).parent / "golden" / "results" / "refusals.json"
     texts = "\n".join(line for each in json.loads(golden.read_text()) for line in each["refused"])
-    rules = {*RUN, *FEEDING}.union(*(kind.rules for kind in _list_kinds(Options)))
+    rules = {*RUN, *FEEDING, *SOURCE, *COLUMNS}.union(
+        *(kind.rules for kind in _list_kinds(Options))
+    )
     assert len(rules) > 40
 
     def is_said(rule):

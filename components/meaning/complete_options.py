@@ -4,29 +4,23 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset.other_records import explain_other_records
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators.generator import GENERATOR, open_generator
-from image_pipeline.components.labels.kinds import MASKS
 from image_pipeline.components.meaning.box_columns import understand_cells
 from image_pipeline.components.meaning.meanings import choose_eval
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.meaning.pixel_lists import check_pixels
+from image_pipeline.components.meaning.rules import COLUMNS, SOURCE
 from image_pipeline.components.meaning.table_meaning import understand_rows
+from image_pipeline.components.rules import check
 from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES, Files, ending_of
 from image_pipeline.components.sources.folder import FOLDER
-from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
+from image_pipeline.components.sources.options import GeneratorOptions
 from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.rows import EmbeddedImage
-from image_pipeline.components.sources.source_kinds import (
-    SourceKind,
-    kind_of,
-    list_tables,
-    name_endings,
-)
+from image_pipeline.components.sources.source_kinds import kind_of, list_tables
 from image_pipeline.components.sources.span_pattern import check_one_source
 from image_pipeline.components.sources.understood import collect
 from image_pipeline.components.tables import table_columns
 from image_pipeline.components.tables.rows_once import TableRows
-
-_UNSET = TableOptions()
 
 
 def complete_options(
@@ -55,8 +49,7 @@ def _complete(images: str, options: IngestOptions, rows: TableRows | None) -> In
     kind = kind_of(images)
     if kind is FOLDER:
         refuse_other_records(images)
-    _check_kind(images, kind, options)
-    _check_masks(images, kind, options)
+    check(SOURCE, images=images, kind=kind, ingest=options)
     if kind is GENERATOR:
         options = _complete_generator(images, options)
     elif kind.is_table:
@@ -67,19 +60,7 @@ def _complete(images: str, options: IngestOptions, rows: TableRows | None) -> In
         options = table_columns.complete_options(images, options, rows.with_paths())
         options = _join_box_classes(understand_cells(images, given, options, rows))
         options = _map_splits(images, options, rows.tables)
-    _check_label(options)
-    _check_boxes(images, options)
-    if kind.has_rows and options.masks is not None and options.columns.get("mask") is None:
-        raise UserError(
-            f"ingest.masks is set, but no column of {images!r} has a usual name for masks; name it "
-            "by ingest.columns={mask: …}."
-        )
-    if isinstance(options.stratify, str) and options.stratify not in options.column_types:
-        known = ", ".join(options.column_types) or "none; a folder has none"
-        raise UserError(
-            f"ingest.stratify must name a further column of the table, got {options.stratify!r}; "
-            f"columns: {known}. For classes, set it to true."
-        )
+    check(COLUMNS, images=images, kind=kind, completed=options)
     return options
 
 
@@ -103,39 +84,6 @@ def _join_box_classes(options: IngestOptions) -> IngestOptions:
     names = tuple(dict.fromkeys(map(options.labels.join, options.boxes.classes)))
     boxes = options.boxes.model_copy(update={"classes": names})
     return options.model_copy(update={"boxes": boxes})
-
-
-def _check_kind(images: str, kind: SourceKind, options: IngestOptions) -> None:
-    """Refuses options of other kinds of sources than is given."""
-    if options.video is not None and options.masks is not None:
-        raise UserError("frames of videos have no masks; leave out ingest.video or ingest.masks.")
-    if options.pixel_shape is not None and not kind.takes_shape:
-        raise UserError(
-            f"ingest.pixel_shape is for TFRecords and CSV, but {images!r} is {kind.name}; leave it "
-            "out, or save pixels as .npy files."
-        )
-    if options.generator is not None and kind is not GENERATOR:
-        raise UserError(
-            f"ingest.generator is for images given as generator:MODULE:FUNCTION, got "
-            f"{images!r}; leave it out."
-        )
-    set_ = [n for n in TableOptions.model_fields if getattr(options, n) != getattr(_UNSET, n)]
-    if set_ and not kind.has_rows:
-        raise UserError(
-            f"ingest.{set_[0]} is for a table of images ({name_endings(is_table=True)}), but "
-            f"{images!r} is not one; remove it."
-        )
-    if options.prepare.depth.must_be_found and not kind.lists_images:
-        raise UserError(
-            "ingest.prepare.depth in percent is found in a pass over the images, but a generator's "
-            f"are not made twice ({images!r}); give both values as numbers, such as "
-            "{low: 0, high: 4095}."
-        )
-    if options.in_place and not kind.has_parts:
-        raise UserError(
-            "ingest.in_place is for files of arrays and archives, whose images are parts of them, "
-            f"but {images!r} is neither; remove it."
-        )
 
 
 def _complete_generator(images: str, options: IngestOptions) -> IngestOptions:
@@ -192,55 +140,3 @@ def _list_splits(images: str, options: IngestOptions, tables: Files | None = Non
         return []
     tables = list_tables(images) if tables is None else tables
     return sorted({split for _, split in tables if split is not None})
-
-
-def _check_boxes(images: str, options: IngestOptions) -> None:
-    """Refuses options of boxes where there are none, and boxes beside masks."""
-    if options.boxes is not None and "boxes" not in options.column_types:
-        raise UserError(
-            f"ingest.boxes is set, but no column of {images!r} has a usual name for boxes; name it "
-            "by ingest.columns={boxes: …}."
-        )
-    if "boxes" in options.column_types and options.label_kind is MASKS:
-        raise UserError(
-            f"images are given with boxes or with masks, but {images!r} has both; leave one out by "
-            "ingest.columns={boxes: null} or {mask: null}."
-        )
-
-
-def _check_label(options: IngestOptions) -> None:
-    """Refuses what needs one class an image where a label is tags or a value."""
-    kind = {"strings": "tags", "float": "a value"}.get(options.column_types.get("label", ""))
-    has_none = options.path_label_pattern is None and "label" not in options.columns
-    if options.class_ids and (kind is not None or has_none):
-        raise UserError(
-            "ingest.class_ids numbers each image's class, but "
-            f"{'the images have none' if kind is None else f'the label is {kind}'}; leave it out."
-        )
-    if kind is not None and options.stratify in (True, "label"):
-        raise UserError(
-            f"ingest.stratify shares out classes, but the label {options.columns['label']!r} is "
-            f"{kind}; name another column, or leave it out."
-        )
-    if kind == "a value" and options.classes is not None:
-        raise UserError(
-            f"ingest.classes lists classes, but the label {options.columns['label']!r} is a value; "
-            "leave it out, or set ingest.column_types={label: string}."
-        )
-
-
-def _check_masks(images: str, kind: SourceKind, options: IngestOptions) -> None:
-    """Checks that masks' paths are given for a folder, and for no table."""
-    if options.masks is None:
-        return
-    has_paths = options.masks.images is not None
-    if kind.has_rows and has_paths:
-        raise UserError(
-            f"ingest.masks.images and .masks are for a folder, but {images!r} is a table; leave "
-            "them out, and name the masks' column by ingest.columns={mask: …}."
-        )
-    if not kind.has_rows and not has_paths:
-        raise UserError(
-            f"ingest.masks must say where the masks in {images!r} are; set ingest.masks.images and "
-            "ingest.masks.masks, such as images/{key}.* and masks/{key}.png."
-        )

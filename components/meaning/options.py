@@ -167,6 +167,10 @@ class IngestOptions(TableOptions):
             "in_place cannot read frames of videos; leave out in_place or video.",
         ),
         Rule(
+            lambda options: options.video is not None and options.masks is not None,
+            "frames of videos have no masks; leave out ingest.video or ingest.masks.",
+        ),
+        Rule(
             lambda options: (
                 _has_templates(options)
                 and not names_in(options.masks.images) == names_in(options.masks.masks) != set()

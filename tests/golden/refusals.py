@@ -39,6 +39,7 @@ OPTIONS: tuple[tuple[str, ...], ...] = (
     ("ingest.masks={images: 'a/{key}.png', masks: 'b/{name}.png'}",),
     ("ingest.masks={images: 'a/{key}.png', masks: 'a/{key}.png'}",),
     ("ingest.masks={images: '/a/{key}.png', masks: 'b/{key}.png'}",),
+    ("ingest.masks={images: 'a/{key}.*', masks: 'b/{key}.png'}", "ingest.video={}"),
     ("ingest.masks={images: 'a/{key}.png'}",),
     ("ingest.masks={classes: []}",),
     ("ingest.masks={classes: [a, a]}",),
@@ -110,7 +111,6 @@ _FOLDER, _MASKS, _BOXES, _TAGS, _VALUES = (
 RUNS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (_FOLDER, ("ingest.splits={train: 1}",)),
     (_FOLDER, ("ingest.masks={}",)),
-    (_FOLDER, ("ingest.masks={images: 'a/{key}.*', masks: 'b/{key}.png'}", "ingest.video={}")),
     (_FOLDER, ("ingest.pixel_shape=[28, 28]",)),
     (_FOLDER, ("ingest.generator={}",)),
     (_FOLDER, ("ingest.columns={image: path}",)),
@@ -163,6 +163,7 @@ RUNS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("csv, class", ("ingest.stratify=other",)),
     (_MASKS, ("evaluation.slices=[image/format]",)),
     (_FOLDER, ("evaluation.slices=[camera]",)),
+    ("generator", ("ingest.prepare.depth=maximum",)),
     # Several at once.
     (_FOLDER, ("view.channels=4", "view.dtype=float32", "training.model=unet")),
     (_BOXES, ("training.label_smoothing=0.1", "training.class_weights=balanced")),
