@@ -19,6 +19,7 @@ from image_pipeline.components.files import as_text
 from image_pipeline.components.inference.options import InferenceOptions
 from image_pipeline.components.messages import show
 from image_pipeline.components.options import read_options
+from image_pipeline.components.rules import check
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.config import PipelineConfig, read_group
 from image_pipeline.needs import guard_imports
@@ -553,6 +554,7 @@ def _default_mode(split: str) -> str:
 def _choose_view(view: View, config: Config, graph_dir: str | None) -> ViewOptions:
     """The view asked for, which must be the graph's; by default, the graph's."""
     from image_pipeline.components.feeding.analysis import read_graph
+    from image_pipeline.components.feeding.rules import VIEW
 
     asked = read_group("view", config, _as_dict(view))
     if graph_dir is None:
@@ -560,11 +562,7 @@ def _choose_view(view: View, config: Config, graph_dir: str | None) -> ViewOptio
     analysed = read_graph(graph_dir).view
     if view is None and config is None:
         return analysed
-    if asked != analysed:
-        raise UserError(
-            f"view must be what the transform graph in {graph_dir!r} was made for, "
-            f"{analysed.model_dump()}, got {asked.model_dump()}; leave it out, or analyze again."
-        )
+    check(VIEW, analysed=analysed, view=asked, graph_dir=graph_dir)
     return asked
 
 

@@ -12,8 +12,8 @@ from image_pipeline.components.augment.options import (
     RandomResizedCrop,
 )
 from image_pipeline.components.dataset.record import IGNORED
-from image_pipeline.components.errors import UserError
 from image_pipeline.components.options import Options
+from image_pipeline.components.rules import Rule
 
 Arrays = dict[str, np.ndarray]
 
@@ -25,19 +25,17 @@ _MOVING = (FlipHorizontal, FlipVertical, PadAndCrop, RandomResizedCrop)
 _STEPS, _LEAST_SIDE = 2.0**16, 2.0**-20
 
 
-def check_steps(steps: Sequence[Options]) -> None:
-    """Raises UserError if a step does more than to move whole pixels."""
-    others = [getattr(step, "op", "?") for step in steps if not isinstance(step, _MOVING)]
-    if others:
-        raise UserError(
-            f"batches without TensorFlow take the steps {', '.join(_names())}, but feeding.augment "
-            f"has {others[0]}; take it behind, in your framework, with a generator for each of the "
-            "batch's `key`, or read by input_fn."
-        )
-
-
-def _names() -> list[str]:
-    return sorted(kind.model_fields["op"].default for kind in _MOVING)
+OF_ARRAYS = Rule(
+    lambda steps, mode: (
+        mode == "train"
+        and (others := [step.op for step in steps if not isinstance(step, _MOVING)])
+        and (", ".join(sorted(kind.model_fields["op"].default for kind in _MOVING)), others[0])
+    ),
+    "batches without TensorFlow take the steps {found[0]}, but feeding.augment has {found[1]}; "
+    "take it behind, in your framework, with a generator for each of the batch's `key`, or read by "
+    "input_fn.",
+)
+"""Whether a step does more than to move whole pixels."""
 
 
 def take_steps(
@@ -49,7 +47,7 @@ def take_steps(
       batch: what moves, see above; changed.
       keys: uint64 [batch].
       mirrored: bool [batch], which views are the mirror image of another.
-      steps: see `check_steps`.
+      steps: see `OF_ARRAYS`.
       mirrors: whether `many_views` makes mirror images, so that none is flipped at random.
     """
     for place, step in enumerate(steps):

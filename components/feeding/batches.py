@@ -42,12 +42,13 @@ from image_pipeline.components.feeding.reader import (
     Arrays,
     BatchReader,
 )
-from image_pipeline.components.feeding.rules import check_pixels
+from image_pipeline.components.feeding.rules import BATCHES, check_pixels
 from image_pipeline.components.labels.box_arrays import finish_boxes, place_boxes
 from image_pipeline.components.labels.kind import BOX_LABELS, PLACES, VISIBLE
 from image_pipeline.components.labels.kinds import BOXES, CLASSES, MASKS, TAGS
 from image_pipeline.components.messages import show
 from image_pipeline.components.order.batches import Position
+from image_pipeline.components.rules import check
 from image_pipeline.components.views.options import ViewOptions
 
 # Batches that are made while one is used.
@@ -103,7 +104,7 @@ class Batches:
         self.checksums = tuple(manifest.checksum for manifest in manifests.values())
         self._feeding, self._epochs = feeding, epochs
         self._graph = None if graph_dir is None else read_graph(graph_dir)
-        self._check(manifests, split, view, mode)
+        self._check(manifests, split, view, mode, graph_dir)
         self._kind = find_labels(manifests)
         self._columns = find_columns(manifests, self._kind, feeding)
         self._most_boxes = find_most_boxes(manifests) if self._kind is BOXES else None
@@ -136,7 +137,12 @@ class Batches:
         self._position = _make_position(seed, first_epoch, first_step)
 
     def _check(
-        self, manifests: Mapping[str, Manifest], split: str, view: ViewOptions, mode: Mode
+        self,
+        manifests: Mapping[str, Manifest],
+        split: str,
+        view: ViewOptions,
+        mode: Mode,
+        graph_dir: str | None,
     ) -> None:
         """Raises UserError for what needs TensorFlow, or does not fit data sets or graph."""
         for root, manifest in manifests.items():
@@ -146,24 +152,14 @@ class Batches:
                     f"{', '.join(manifest.splits)}."
                 )
         check_pixels(manifests, view)
-        if mode == "train":
-            array_steps.check_steps(self._feeding.steps)
         if self._feeding.source == "streaming" or self._feeding.data_service is not None:
             raise UserError(
                 "batches are read by the index, but feeding.source=streaming or "
                 "feeding.data_service reads without it; leave them out, or take input_fn."
             )
-        if self._feeding.gives_shares:
-            raise UserError(
-                "batches give a class as its id, but feeding.labels is one_hot; leave it at ids, "
-                "and make the rows of your framework's function."
-            )
-        if self._graph is not None and self._graph.view != view:
-            raise UserError(
-                f"view must be what the transform graph was made for, "
-                f"{self._graph.view.model_dump()}, got {view.model_dump()}; set view to that, or "
-                "analyze again."
-            )
+        known = {} if self._graph is None else {"analysed": self._graph.view, "view": view}
+        steps = self._feeding.steps
+        check(BATCHES, feeding=self._feeding, steps=steps, mode=mode, graph_dir=graph_dir, **known)
 
     @property
     def steps_per_epoch(self) -> int:

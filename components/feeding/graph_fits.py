@@ -23,9 +23,11 @@ from image_pipeline.components.feeding.analysis import Analysis, read_vocabulary
 from image_pipeline.components.feeding.found_columns import Manifests
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Mode
+from image_pipeline.components.feeding.rules import VIEW
 from image_pipeline.components.feeding.selection import select_labels
 from image_pipeline.components.labels.kinds import BOXES, MASKS, find_kind
 from image_pipeline.components.messages import show
+from image_pipeline.components.rules import check
 from image_pipeline.components.views.options import ViewOptions
 
 if TYPE_CHECKING:
@@ -107,17 +109,15 @@ def check_fits(
 
 def check_view(graph: "TransformGraph", view: ViewOptions) -> None:
     """Raises UserError if a graph was made for another view."""
-    analysed, spec = graph.analysis and graph.analysis.view, graph.view_spec
-    shape = (None, view.height_px, view.width_px, view.channels)
-    if (analysed is None or analysed == view) and (
-        spec.shape.is_compatible_with(shape) and spec.dtype == view.dtype
-    ):
-        return
-    made_for = f"{spec.dtype.name} {spec.shape}" if analysed is None else f"{analysed.model_dump()}"
-    raise UserError(
-        f"view must be what the transform graph in {graph.folder!r} was made for, {made_for}, got "
-        f"{view.model_dump()}; set view to that, or analyze again."
-    )
+    if graph.analysis is not None:
+        check(VIEW, analysed=graph.analysis.view, view=view, graph_dir=graph.folder)
+    spec, shape = graph.view_spec, (None, view.height_px, view.width_px, view.channels)
+    if not spec.shape.is_compatible_with(shape) or spec.dtype != view.dtype:
+        raise UserError(
+            f"view must be what the transform graph in {graph.folder!r} was made for, "
+            f"{spec.dtype.name} {spec.shape}, got {view.model_dump()}; set view to that, or "
+            "analyze again."
+        )
 
 
 def _check_labels(graph: Graph, manifest: Manifest, root: str) -> None:

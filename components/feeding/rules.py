@@ -6,6 +6,7 @@ and `feeding`, and its random `steps`; `has_graph`, whether there is a transform
 """
 
 from image_pipeline.components.augment import options
+from image_pipeline.components.augment.array_steps import OF_ARRAYS
 from image_pipeline.components.feeding.found_columns import Manifests
 from image_pipeline.components.rules import Rule, check
 from image_pipeline.components.views.options import ViewOptions
@@ -59,6 +60,33 @@ LABELS = (
     ),
 )
 """Whether labels can become what feeding is asked for."""
+
+VIEW = (
+    Rule(
+        lambda analysed, view, graph_dir: (
+            view != analysed and (analysed.model_dump(), view.model_dump())
+        ),
+        "view must be what the transform graph in {graph_dir!r} was made for, {found[0]}, got "
+        "{found[1]}; set view to that, or leave it out, or analyze again.",
+    ),
+)
+"""Whether a transform graph takes a view: `analysed`, in the folder `graph_dir`, is its own."""
+
+BATCHES = (
+    OF_ARRAYS,
+    Rule(
+        lambda feeding: feeding.labels == "one_hot",
+        "batches give a class as its id, but feeding.labels is one_hot; leave it at ids, and make "
+        "the rows of your framework's function.",
+    ),
+    Rule(
+        lambda feeding, mode: mode != "train" and feeding.mixes_labels,
+        "batches give a class as its id, but feeding.augment has mixup or cutmix, which give it a "
+        "share; leave them out.",
+    ),
+    *VIEW,
+)
+"""What `batches` cannot do without TensorFlow, in a `mode`."""
 
 FEEDING = (*LABELS, *options.RULES)
 

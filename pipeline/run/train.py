@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from image_pipeline.components import files
-from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.analysis import read_graph
+from image_pipeline.components.feeding.rules import VIEW
 from image_pipeline.components.locks import hold_lock
+from image_pipeline.components.rules import check
 from image_pipeline.components.training.cluster import Cluster
 from image_pipeline.components.training.devices import find_cluster
 from image_pipeline.components.training.history import read_history
@@ -80,9 +81,6 @@ def train_folder(
 
 def _find_view(graph_dir: str, config: PipelineConfig) -> ViewOptions:
     view = read_graph(graph_dir).view
-    if config.view not in (view, ViewOptions()):
-        raise UserError(
-            f"view must be what the transform graph in {graph_dir!r} was made for, "
-            f"{view.model_dump()}, got {config.view.model_dump()}; leave it out, or analyze again."
-        )
+    if config.view != ViewOptions():
+        check(VIEW, analysed=view, view=config.view, graph_dir=graph_dir)
     return view

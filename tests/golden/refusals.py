@@ -177,6 +177,8 @@ FEEDING: tuple[tuple[str, dict[str, Any]], ...] = (
     (_FOLDER, {"labels": "one_hot"}),
     (_FOLDER, {"augment": ["cutmix"]}),
     (_FOLDER, {"columns": ["nothing"]}),
+    (_FOLDER, {"mode": "eval", "augment": ["cutmix"]}),
+    (_FOLDER, {"graph_dir": "graph", "view": {"height_px": 9, "width_px": 8}}),
     (_FOLDER, {"split": "nothing"}),
     (_MASKS, {"augment": ["mixup"]}),
     (_MASKS, {"labels": "one_hot"}),
@@ -221,8 +223,12 @@ def _of_feeding(folder: pathlib.Path) -> Iterator[dict[str, Any]]:
         splits = {"splits": {"train": 0.6, "eval": 0.4}, "max_bad_fraction": 1}
         own = _STORED if case == "deep" else CASES[case].options
         api.ingest(_make(case, root), data, **own, **splits)
-        for options in (options for its, options in FEEDING if its == case):
+        if case == _FOLDER:
+            api.analyze(data, str(folder / "graph"), view={"height_px": 8, "width_px": 8})
+        for options in (dict(options) for its, options in FEEDING if its == case):
             named = ", ".join(f"{name}={value}" for name, value in options.items())
+            if "graph_dir" in options:
+                options["graph_dir"] = str(folder / options["graph_dir"])
             for read in (api.input_fn, api.batches):
                 text = _refused(read, data, **({"view": {"height_px": 8, "width_px": 8}} | options))
                 found = {"refused": _lines(text, folder)}
