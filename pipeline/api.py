@@ -373,6 +373,30 @@ def write_tfds_metadata(data_dir: str, name: str = "images", version: str = "1.0
     return as_tfds.write_tfds_metadata(data_dir, name, version)
 
 
+@_explained
+def write_parquet(
+    data_dir: str, folder: str, *, name: str = "images", licence: str | None = None
+) -> list[str]:
+    """Writes a data set as Parquet for Hugging Face's `datasets`, with a card and Croissant.
+
+    Args:
+      data_dir: the folder that ingest wrote.
+      folder: a new or empty one.
+      name: of the data set.
+      licence: its identifier or address; None if it is not known.
+
+    Returns:
+      The files' names.
+
+    Raises:
+      UserError: if there is no such data set, the folder holds files, or images are not stored as
+        files.
+    """
+    from image_pipeline.components.dataset import as_parquet
+
+    return as_parquet.write_parquet(data_dir, folder, name, licence)
+
+
 def from_generators(
     make: Callable[[int, int], Iterable[Any]],
     shards: int,

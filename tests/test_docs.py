@@ -39,6 +39,7 @@ NOT_RUN = {
     "import grain": "likewise",
     "import jax\n": "likewise",
     "import tensorflow_datasets": "likewise",
+    "import mlcroissant": "likewise",
     "from official.vision": "likewise",
     '"KERAS_BACKEND"] = "jax"': "likewise; and the backend is chosen once in a process",
 }

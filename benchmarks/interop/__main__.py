@@ -2,8 +2,9 @@
 
     python -m benchmarks.interop [--images FOLDER] [--build build/interop] [--write]
 
-Makes four environments of released packages (10 GB, most of it PyTorch's CUDA libraries): PyTorch
-and Grain, without TensorFlow; TFDS; the Model Garden, which needs its own TensorFlow; and this
+Makes five environments of released packages (10 GB, most of it PyTorch's CUDA libraries): PyTorch
+and Grain, without TensorFlow; TFDS; Hugging
+Face's datasets and Croissant; the Model Garden, which needs its own TensorFlow; and this
 project's packages with JAX. Ingests class folders of images (drawn ones if no folder is given), and
 runs the document's blocks one after the other, each where what it imports is. Then every framework
 reads all records, and each must have the same image and class under the same name

@@ -20,6 +20,10 @@ ENVIRONMENTS = {
         imported=("tensorflow_datasets",),
         packages=("tensorflow-datasets==4.9.10", "tensorflow==2.21.0"),
     ),
+    "hub": Environment(
+        imported=("datasets", "mlcroissant"),
+        packages=("datasets==5.2.0", "mlcroissant==1.1.1", "pillow==12.3.0"),
+    ),
     "garden": Environment(imported=("official",), packages=("tf-models-official==2.20.0",)),
     "jax": Environment(
         imported=("jax",), packages=("jax==0.10.2", "jaxlib==0.10.2"), is_beside=True

@@ -1,33 +1,77 @@
-"""`image-pipeline export`: a model in another format."""
+"""`image-pipeline export`: a model, or a data set, in another format."""
 
 import dataclasses
 
 import click
 
-from image_pipeline.commands.shared import JSON, quiet_libraries, say_json
+from image_pipeline.commands.shared import JSON, quiet_libraries, say, say_json
 from image_pipeline.components.json_text import to_json
 
 
-@click.command(short_help="Write a model as a LiteRT file, and compare its answers.")
-@click.argument("model_dir", metavar="MODEL")
-@click.option("--output", "path", required=True, help="The file to write, such as model.tflite.")
+@click.command(short_help="Write a model as LiteRT, or a data set as Parquet.")
+@click.argument("source", metavar="MODEL|DATA")
 @click.option(
-    "--format", "format_name", type=click.Choice(["litert"]), default="litert", show_default=True
+    "--output", "path", required=True, help="The file to write, such as model.tflite; or a folder."
+)
+@click.option(
+    "--format",
+    "format_name",
+    type=click.Choice(["litert", "parquet"]),
+    default="litert",
+    show_default=True,
 )
 @click.option(
     "--weights",
     type=click.Choice(["float32", "float16", "int8"]),
     default="float32",
     show_default=True,
-    help="How weights are stored: float16 takes half of the bytes, int8 a quarter.",
+    help="litert: how weights are stored: float16 takes half of the bytes, int8 a quarter.",
 )
+@click.option("--name", help="parquet: the data set's name; by default, its folder's.")
+@click.option("--licence", help="parquet: identifier or address of the licence.")
 @JSON
-def export(model_dir: str, path: str, format_name: str, weights: str, as_json: bool) -> None:
-    """Write a model as a LiteRT file, and how near its answers are to the model's own.
+def export(
+    source: str,
+    path: str,
+    format_name: str,
+    weights: str,
+    name: str | None,
+    licence: str | None,
+    as_json: bool,
+) -> None:
+    """Write a model as a LiteRT file, or a data set as Parquet for Hugging Face and Croissant.
 
-    MODEL is as for `predict`. The file takes pixels at the model's input size and normalises them
-    itself. What it takes, and the classes' names, are written beside it as JSON.
+    litert: MODEL is as for `predict`. The file takes pixels at the model's input size and
+    normalises them itself. What it takes, and the classes' names, are written beside it as JSON,
+    and how near its answers are to the model's own is printed.
+
+    parquet: DATA is the folder that ingest wrote, or the output folder of a run. Written are a file
+    for each shard, README.md (a data card) and croissant.json.
     """
+    if format_name == "parquet":
+        _export_data(source, path, name, licence, as_json)
+    elif name or licence:
+        raise click.UsageError("--name and --licence are of --format parquet.")
+    else:
+        _export_model(source, path, format_name, weights, as_json)
+
+
+def _export_data(
+    source: str, folder: str, name: str | None, licence: str | None, as_json: bool
+) -> None:
+    from image_pipeline.components.dataset.as_parquet import write_parquet
+    from image_pipeline.named_folder import find_latest_data_set
+
+    data_dir = find_latest_data_set(source)
+    name = name or source.rstrip("/").rpartition("/")[2] or "images"
+    written = write_parquet(data_dir, folder, name, licence)
+    if as_json:
+        say_json({"path": folder, "files": written})
+    else:
+        say(f"{folder}: {', '.join(written)}")
+
+
+def _export_model(model_dir: str, path: str, format_name: str, weights: str, as_json: bool) -> None:
     from image_pipeline.components import files
     from image_pipeline.named_model import find_model
 
