@@ -108,24 +108,24 @@ class KeptShards:
     be killed at any moment, and others may use the same files.
     """
 
-    def __init__(self, folder: str, sizes: np.ndarray, most_bytes: int):
+    def __init__(self, folder: str, sizes: np.ndarray, most_bytes: int, own: slice = slice(None)):
         """Opens no file yet.
 
         Args:
           folder: on this machine, of this data set alone.
           sizes: int64 [shards], their sizes in bytes.
           most_bytes: what may be kept of them.
+          own: which shards are kept at all.
         """
         self._folder = folder
-        self._count = int(
-            np.searchsorted(np.cumsum(sizes.astype(np.float64)), most_bytes, side="right")
-        )
+        self._is_kept = np.zeros(len(sizes), bool)
+        self._is_kept[own] = np.cumsum(sizes[own].astype(np.float64)) <= most_bytes
         self._is_full = False
 
     def read(self, places: Sequence[Place]) -> dict[Place, bytes]:
         """Those records of one shard that are kept, and whole."""
         found: dict[Place, bytes] = {}
-        if places[0][0] >= self._count:
+        if not self._is_kept[places[0][0]]:
             return found
         # Opened each time: a data set may have more shards than a process may open files.
         with (
@@ -142,7 +142,7 @@ class KeptShards:
     def keep(self, found: dict[Place, bytes]) -> None:
         """Keeps records of one shard, if it is among those that are kept."""
         shard = next(iter(found))[0]
-        if shard >= self._count or self._is_full:
+        if not self._is_kept[shard] or self._is_full:
             return
         try:
             os.makedirs(self._folder, exist_ok=True)

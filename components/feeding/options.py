@@ -100,6 +100,10 @@ class FeedingOptions(Options):
     for each record, and so many shards are held in memory. Needs the index."""
     shards_at_once: pydantic.PositiveInt = 16
     """With `shuffle=shards`: how many shards every batch takes records of, in equal parts."""
+    own_shards: bool = False
+    """Training by several workers: whether worker k of n reads the records of shards k, k + n, …,
+    of which alone `cache_dir` then keeps some. Together, they have the same batches; their parts
+    stay equal, so that some records are read by others. Needs the index."""
     data_service: str | None = None
     """Training: address of a tf.data service dispatcher, such as `grpc://localhost:5000`, whose
     workers stream, decode and augment. Every record still comes once per epoch, but in the order of
@@ -211,6 +215,18 @@ class FeedingOptions(Options):
             "mixup and cutmix mix images two by two, so batch_size must be even, got "
             "{options.batch_size}; set feeding.batch_size.",
         ),
+        Rule(
+            lambda options: (
+                options.own_shards
+                and (
+                    (options.mixes_labels and "a mix of neighbours (mixup, cutmix)")
+                    or (options.shuffle == "shards" and "shuffle=shards")
+                    or (options.bad_records == "skip" and "bad_records=skip")
+                )
+            ),
+            "own_shards gives records to workers by their shards, but {found} needs each at its "
+            "place in the batch; leave out one of them.",
+        ),
     )
 
     @pydantic.model_validator(mode="after")
@@ -275,4 +291,5 @@ class FeedingOptions(Options):
         needing = [name for name in names if getattr(self, name) != getattr(defaults, name)]
         needing += ["remainder=pad"] if self.remainder == "pad" else []
         needing += ["shuffle=shards"] if self.shuffle == "shards" else []
+        needing += ["own_shards"] if self.own_shards else []
         return needing + (["bad_records=skip"] if self.bad_records == "skip" else [])

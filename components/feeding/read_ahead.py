@@ -4,12 +4,15 @@ Of each lane, the shard that comes next is asked for piece by piece while the on
 what is held is one shard a lane, whatever is drawn of it first.
 """
 
+import os
 import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from image_pipeline.components import files
+from image_pipeline.components.dataset.fetched import KeptShards
 from image_pipeline.components.dataset.index import Entry, IndexRows, RecordIndex
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.feeding.budget import Stage
@@ -134,3 +137,14 @@ class ReadAhead:
     def _release(self, keys: Sequence[tuple[int, int]]) -> None:
         held = [self._held.pop(key) for key in keys if key in self._held]
         self._records.release([entry for entry, _ in held])
+
+
+def keep_shards(index: RecordIndex, feeding: FeedingOptions, passes: Passes) -> KeptShards | None:
+    """Where records of shards in a store are kept; None for those on a disk."""
+    if all(map(files.is_local, index.roots)):
+        return None
+    own = slice(None)
+    if feeding.own_shards and passes.training:
+        own = slice(passes.worker, None, passes.workers)
+    folder = os.path.join(feeding.cache_folder, index.identity)
+    return KeptShards(folder, index.sizes, feeding.cache_bytes, own)

@@ -13,10 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from image_pipeline.components import files
 from image_pipeline.components.augment.keys import draw_crop_windows, fold, record_keys
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.fetched import KeptShards
 from image_pipeline.components.dataset.index import Entry, RecordIndex
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
@@ -37,9 +35,14 @@ from image_pipeline.components.feeding.images import (
 )
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
-from image_pipeline.components.feeding.read_ahead import ReadAhead
+from image_pipeline.components.feeding.read_ahead import ReadAhead, keep_shards
 from image_pipeline.components.feeding.selection import make_order
-from image_pipeline.components.order.batches import batch_positions, real_records, steps_per_epoch
+from image_pipeline.components.order.batches import (
+    batch_positions,
+    real_records,
+    share_by_owner,
+    steps_per_epoch,
+)
 from image_pipeline.components.order.draws import Draws
 from image_pipeline.components.order.shards_order import ShardsOrder
 from image_pipeline.components.views.fast import view_mask, view_pixels
@@ -105,7 +108,9 @@ class BatchReader:
         self._pid, self._lock = os.getpid(), threading.Lock()
         self._first_epoch = sys.maxsize  # that this process reads
         self._maker = BatchMaker(self._view)
-        self._records = StoredRecords(self.index, kept=_keep_shards(self.index, self._feeding))
+        feeding = self._feeding
+        kept = keep_shards(self.index, feeding, self._passes) if feeding.cache_bytes else None
+        self._records = StoredRecords(self.index, kept=kept)
         self._ahead: ReadAhead | None = None
         if isinstance(self.order, ShardsOrder) and self._records.in_store:
             shared = self.order, self.index, self._records
@@ -210,7 +215,11 @@ class BatchReader:
         """What `draw` gives, and where the records are."""
         draws, passes, feeding = self.draw_records(epoch, step), self._passes, self._feeding
         rows, views, copies = draws.rows, draws.views, draws.copies
-        if not self._reads_whole_batches:
+        if feeding.own_shards and passes.training:
+            owners = (np.searchsorted(self.index.starts, rows, "right") - 1) % passes.workers
+            own = share_by_owner(owners, passes.workers) == passes.worker
+            rows, views, copies = rows[own], views[own], copies[own]
+        elif not self._reads_whole_batches:
             start, stop = passes.cut_share(len(rows), feeding)
             rows, views, copies = rows[start:stop], views[start:stop], copies[start:stop]
         ahead = self._ahead
@@ -387,11 +396,3 @@ class BatchReader:
             "Reading %d shards by their index, in any order: %s.", len(index.shard_paths), chosen
         )
         return [] if self._held is None else [stage]
-
-
-def _keep_shards(index: RecordIndex, feeding: FeedingOptions) -> KeptShards | None:
-    """Where records of shards in a store are kept; None if none are."""
-    if not feeding.cache_bytes or all(map(files.is_local, index.roots)):
-        return None
-    folder = os.path.join(feeding.cache_folder, index.identity)
-    return KeptShards(folder, index.sizes, feeding.cache_bytes)

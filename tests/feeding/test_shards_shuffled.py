@@ -120,3 +120,47 @@ def test_views_that_would_meet_are_refused(data):
 def test_what_a_shuffle_by_shards_is_not_for_is_refused(options, told):
     with pytest.raises(ValueError, match=told):
         FeedingOptions(**SHARDS, **options)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 4])
+@pytest.mark.parametrize("remainder", ["keep", "pad"])
+def test_workers_with_shards_of_their_own_have_the_same_batches(data, workers, remainder):
+    options = {"shuffle": "records", "batch_size": 12, "remainder": remainder}
+    whole = rows_of(opened(data, **options), epoch=3)
+    shares = [
+        opened(data, worker=worker, workers=workers, own_shards=True, **options)
+        for worker in range(workers)
+    ]
+    shard = shares[0]._reader.index.shard
+    others = 0
+    for batch, *parts in zip(whole, *(rows_of(each, epoch=3) for each in shares), strict=True):
+        assert sorted(flat(parts)) == sorted(batch)
+        sizes = [len(part) for part in parts]
+        assert max(sizes) - min(sizes) <= 1
+        for worker, part in enumerate(parts):
+            others += np.count_nonzero(shard[part] % workers != worker)
+    # By places, each would read (workers - 1) / workers of its records of others' shards.
+    assert others <= len(flat(whole)) * 0.45
+    assert (others > 0) == (workers > 1)
+
+
+def test_evaluation_is_shared_by_places(data):
+    for worker in (0, 1):
+        options = {"mode": "eval", "worker": worker, "workers": 2, "shuffle": "records"}
+        shares = [rows_of(opened(data, own_shards=own, **options)) for own in (False, True)]
+        assert shares[0] == shares[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"augment": ["mixup"]}, "a mix of neighbours"),
+        ({"shuffle": "shards"}, "but shuffle=shards needs each at its place"),
+        ({"bad_records": "skip"}, "but bad_records=skip needs each at its place"),
+        ({"source": "streaming"}, r"source is streaming, but \['own_shards'\] need the index"),
+    ],
+    ids=str,
+)
+def test_what_needs_places_is_refused_with_own_shards(options, told):
+    with pytest.raises(ValueError, match=told):
+        FeedingOptions(own_shards=True, **options)

@@ -62,6 +62,7 @@ OPTIONS: tuple[tuple[str, ...], ...] = (
         "feeding.augment=[random_resized_crop]",
     ),
     ("feeding.shuffle=shards", "feeding.balance=uniform"),
+    ("feeding.shuffle=shards", "feeding.own_shards=true"),
     ("feeding.balance_by=camera",),
     ("feeding.many_views.crops=2",),
     ("feeding.augment=[mixup]", "feeding.batch_size=3"),

@@ -182,3 +182,34 @@ def test_by_shards_too_little_memory_is_refused_by_its_numbers(places):
     told = r"shards ahead .* MB  2 of shards_at_once x 0.0 MB, the largest shard"
     with pytest.raises(UserError, match=told):
         open_batches(places, **SHARDS, memory_fraction=1e-6)
+
+
+def test_own_shards_are_kept_by_their_worker_and_the_batches_are_the_same(
+    places, requested, tmp_path
+):
+    def images_of(batch):
+        return zip(map(bytes, batch["image"]), batch["key"].tolist(), strict=True)
+
+    options = {"augment": ["flip_horizontal"], "epochs": 2, "seed": 6}
+    whole = [sorted(images_of(batch)) for batch in open_batches(places, "local", **options)]
+    options |= {"cache_bytes": 10**9, "own_shards": True, "ahead_batches": 1}
+    shares, moved = [], []
+    for worker in (0, 1):
+        shared = {"worker": worker, "workers": 2, "cache_dir": str(tmp_path / str(worker))}
+        batches = open_batches(places, **options, **shared)
+        index = batches._reader.index
+        shares.append([[*images_of(batch)] for batch in batches])
+        (folder,) = (tmp_path / str(worker)).iterdir()
+        kept = sorted(int(path.name) for path in folder.iterdir())
+        assert kept == [*range(worker, len(index.shard_paths), 2)]
+        rows = [batches._reader.draw(1, step)["row"] for step in range(len(batches))]
+        moved.append(sum((index.take(own).shard % 2 != worker).sum() for own in rows))
+        # Another run of the second epoch asks for what others should have read, and nothing else.
+        again = open_batches(places, **options | {"epochs": 1, "first_epoch": 1}, **shared)
+        requested.clear()
+        assert len(digests(again)) == len(batches)
+        assert len(requested) <= moved[-1]
+    for batch, *parts in zip(whole, *shares, strict=True):
+        assert sorted([*parts[0], *parts[1]]) == batch
+        assert abs(len(parts[0]) - len(parts[1])) <= 1
+    assert 0 < sum(moved) < len(index) / 2

@@ -10,6 +10,7 @@ from image_pipeline.components.order.batches import (
     Position,
     batch_positions,
     real_records,
+    share_by_owner,
     steps_per_epoch,
     worker_bounds,
 )
@@ -166,3 +167,26 @@ def test_positions_only_move_on():
         Position(0).advance(-1, 5)
     with pytest.raises(ValueError, match="epoch must be a whole number"):
         Position(0, epoch=-1)
+
+
+@given(st.lists(st.integers(0, 7), max_size=300), st.integers(1, 8))
+def test_owners_take_what_is_theirs_in_equal_parts(owners, workers):
+    owners = np.array(owners, np.int64) % workers
+    takers = share_by_owner(owners, workers)
+    parts = [len(take_share(owners, worker, workers)) for worker in range(workers)]
+    assert np.bincount(takers, minlength=workers).tolist() == parts
+    # No more are moved than are too many.
+    counts = np.bincount(owners, minlength=workers)
+    assert (takers != owners).sum() == np.maximum(counts - parts, 0).sum()
+
+
+def test_of_owners_that_have_too_many_the_last_records_go_to_the_first_who_have_too_few():
+    owners = np.array([2, 2, 0, 2, 2, 2, 0, 1])
+    assert share_by_owner(owners, 4).tolist() == [2, 2, 0, 1, 3, 3, 0, 1]
+    assert share_by_owner(owners[:0], 4).tolist() == []
+
+
+def test_of_random_owners_few_move():
+    owners = np.random.default_rng(0).integers(0, 8, (100, 1024))
+    moved = [(share_by_owner(each, 8) != each).mean() for each in owners]
+    assert np.mean(moved) == pytest.approx(0.4 / (1024 / 8) ** 0.5, rel=0.1)
