@@ -1,12 +1,12 @@
 """Ingest and reading from an object store 50 ms away, beside the same from the local disk.
 
     python -m benchmarks.object_store --images FOLDER [--limit 400] [--copies 3] [--repeats 3]
-        [--scheme gs] [--delay-ms 50] [--threads 0] [--tasks images ingest stream]
+        [--scheme gs] [--delay-ms 50] [--threads 0] [--tasks images ingest read]
 
 FOLDER holds photos, in any layout. The store is `tests/object_store/server.py` on loopback, each of
 whose answers waits for the delay. Local and store take turns. `images` is an ingest with the images
 in the store and all else on the disk; `ingest` has the working folder and the output there, too;
-`stream` is one epoch of `input_fn` at 224 px with random crops. A line gives medians: images/s, CPU
+`read` is one epoch of `input_fn` at 224 px with random crops. A line gives medians: images/s, CPU
 seconds of this process, those of the store (it shares this machine's cores, which a real one would
 not), and requests an image.
 """
@@ -74,7 +74,6 @@ def read(root: str) -> int:
         view=ViewOptions(height_px=SIZE_PX, width_px=SIZE_PX),
         feeding=FeedingOptions(
             batch_size=BATCH_SIZE,
-            source="indexed",
             hold_decoded=False,
             augment=["random_resized_crop", "flip_horizontal"],
         ),
@@ -178,12 +177,12 @@ def main() -> None:
     parser.add_argument("--delay-ms", type=float, default=50)
     parser.add_argument("--scheme", choices=["gs", "s3"], default="gs")
     parser.add_argument("--threads", type=int, default=0, help="of ingest")
-    parser.add_argument("--tasks", nargs="+", default=["images", "ingest", "stream"])
+    parser.add_argument("--tasks", nargs="+", default=["images", "ingest", "read"])
     arguments = parser.parse_args()
     works = {
         "images": lambda root, run: ingest(root, places["local"], f"i{run}", arguments.threads),
         "ingest": lambda root, run: ingest(root, root, run, arguments.threads),
-        "stream": lambda root, run: read(root),
+        "read": lambda root, run: read(root),
     }
     with make_places(arguments) as (places, store, images):
         for root in places.values():

@@ -15,5 +15,5 @@ def read_views(
     files: Sequence[str], view: ViewOptions, batch_size: int, columns: Sequence[record.Column] = ()
 ) -> tf.data.Dataset:
     """Whole shards in their own order: dicts keyed as the transform graph's inputs are."""
-    feeding = FeedingOptions(batch_size=batch_size, source="streaming", augment=(), dtype="uint8")
+    feeding = FeedingOptions(batch_size=batch_size, augment=(), dtype="uint8")
     return ImageBatches(files, view, feeding, Passes(mode="eval"), columns).read()

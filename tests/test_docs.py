@@ -26,12 +26,10 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NOT_RUN = {
     "make demo": "installs an environment; tests/pipeline runs the demo's parts",
     "make test": "would run this test within itself",
-    "dispatcher.join()": "serves until killed, on fixed ports; see tests/feeding/test_service.py",
     "docker run": "needs Docker",
     "image-pipeline browse": "serves until killed; see tests/pipeline/browse/test_command.py",
     "localhost:8501": "needs a server; tests/inference/test_serving_shapes.py asks a stand-in",
     "localhost:8500": "the same",
-    "feeding.data_service=grpc://localhost:5000": "needs the service of the block above it",
     "python my_pipeline.py": "tests/pipeline/test_own_tfx_pipeline.py runs it, and a notebook",
     "ls my_run": "the same",
     "predict my_run": "the same",

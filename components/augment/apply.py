@@ -41,7 +41,7 @@ def apply_steps(batch: Batch, keys: tf.Tensor, steps: Sequence[Options]) -> Batc
 
     Args:
       batch: images and what moves with them.
-      keys: uint64 [batch], see `draws.record_keys`. Each step gets keys of its own, by its place in
+      keys: uint64 [batch], see `keys.record_keys`. Each step gets keys of its own, by its place in
         the list.
       steps: options of the steps. `RandomResizedCrop` is skipped: it is applied while the images
         are decoded.

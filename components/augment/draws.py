@@ -16,46 +16,6 @@ _STEP = 0x9E3779B97F4A7C15
 _FLOAT_BITS = 24
 
 
-def record_keys(
-    seed: int | tf.Tensor, epoch: tf.Tensor, record_ids: tf.Tensor, copies: tf.Tensor | int = 0
-) -> tf.Tensor:
-    """The keys of some records in one epoch.
-
-    They depend on the records' ids, not on their positions, so that a record's view does not change
-    with the batch size, the shuffle or the number of shards.
-
-    Args:
-      seed: the training run's seed.
-      epoch: int64 scalar, counted from 0.
-      record_ids: int64 [batch], the first eight bytes of each record's id, see `read_record_ids`.
-      copies: int64 [batch], how often the epoch has already drawn the record.
-
-    Returns:
-      uint64 [batch].
-    """
-    start = fold(
-        fold(tf.zeros_like(record_ids, tf.uint64), tf.convert_to_tensor(seed, tf.int64)), epoch
-    )
-    return fold(fold(start, record_ids), copies)
-
-
-def read_record_ids(source_ids: tf.Tensor) -> tf.Tensor:
-    """Reads record ids as numbers.
-
-    Args:
-      source_ids: string [batch]; 32 hexadecimal digits, or any other text, which is hashed.
-
-    Returns:
-      int64 [batch], the first 16 digits as a big-endian number.
-    """
-    codes = tf.cast(tf.io.decode_raw(source_ids, tf.uint8, fixed_length=16), tf.uint64)
-    digits = codes - tf.where(codes >= 97, tf.constant(87, tf.uint64), tf.constant(48, tf.uint64))
-    places = np.uint64(16) ** np.arange(15, -1, -1, dtype=np.uint64)
-    numbers = tf.bitcast(tf.reduce_sum(digits * places, axis=-1), tf.int64)
-    is_id = tf.strings.regex_full_match(source_ids, "[0-9a-f]{32}")
-    return tf.where(is_id, numbers, tf.strings.to_hash_bucket_fast(source_ids, 2**63 - 1))
-
-
 def fold(keys: tf.Tensor, numbers: tf.Tensor | int) -> tf.Tensor:
     """Makes new keys of keys and numbers; any other key or number gives an unrelated one.
 

@@ -18,7 +18,10 @@ CROP_TRIES = 10
 
 
 def record_keys(seed: int, epoch: int, record_ids: np.ndarray, copies: np.ndarray) -> np.ndarray:
-    """The keys of some records in one epoch, see `draws.record_keys`.
+    """The keys of some records in one epoch.
+
+    They depend on the records' ids, not on their positions, so that a record's view does not change
+    with the batch size, the shuffle or the number of shards.
 
     Args:
       seed: the training run's seed, an int64.

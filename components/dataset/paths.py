@@ -61,7 +61,7 @@ def parse_path(path: str) -> re.Match[str]:
     if match is None:
         raise UserError(
             f"a shard's path must end in Split-<name>/data_tfrecord-SSSSS-of-NNNNN, got {path!r}; "
-            "set feeding.source=streaming to read other files."
+            "read other files by input_fn, which makes an index of them."
         )
     return match
 

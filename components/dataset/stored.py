@@ -59,14 +59,6 @@ def take_parsed_image(feature: Mapping[str, Any]) -> StoredImage:
     )
 
 
-def bad_streamed_record(source_id: bytes, problem: object) -> UserError:
-    """The error of a record that cannot be decoded, of which no index says where it is."""
-    name = source_id.decode(errors="replace")
-    return UserError(
-        f"the record with the id {name!r} is damaged: {problem}; write its shard again."
-    )
-
-
 def _unreadable(path: str, error: OSError) -> UserError:
     return UserError(
         f"Cannot read the shard {path}: {error.strerror}; if it is gone or was changed, run ingest "

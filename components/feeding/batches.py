@@ -152,11 +152,6 @@ class Batches:
                     f"{', '.join(manifest.splits)}."
                 )
         check_pixels(manifests, view)
-        if self._feeding.source == "streaming" or self._feeding.data_service is not None:
-            raise UserError(
-                "batches are read by the index, but feeding.source=streaming or "
-                "feeding.data_service reads without it; leave them out, or take input_fn."
-            )
         known = {} if self._graph is None else {"analysed": self._graph.view, "view": view}
         steps = self._feeding.steps
         check(BATCHES, feeding=self._feeding, steps=steps, mode=mode, graph_dir=graph_dir, **known)

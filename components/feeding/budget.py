@@ -38,34 +38,9 @@ class Stage:
     made_of: str
 
 
-def plan_streaming(
-    feeding: FeedingOptions,
-    view: ViewOptions,
-    record_bytes: int,
-    shards: int,
-    use: Use,
-    ahead_bytes: int = 256 * 1024,
-) -> list[Stage]:
-    """What streaming holds.
-
-    Args:
-      feeding: the sizes of windows and batches.
-      view: the model's input.
-      record_bytes: the mean size of a serialized record.
-      shards: how many there are.
-      use: what the batches are for.
-      ahead_bytes: what is read of a file before it is needed; by default, TensorFlow's buffer.
-    """
-    files = min(feeding.files_at_once, shards)
-    how = f"{files} files_at_once x {ahead_bytes // 1024} KiB"
-    read = Stage("read ahead", files * ahead_bytes, how)
-    records = feeding.shuffle_records if use == "train" else 0
-    window = Stage(
-        "shuffle window",
-        records * record_bytes,
-        f"{records} shuffle_records x {record_bytes} bytes, encoded",
-    )
-    return [read, window, *_plan_batches(feeding, view, record_bytes, use)]
+def plan_analysis(feeding: FeedingOptions, view: ViewOptions) -> list[Stage]:
+    """What an analysis holds, which reads shards one after the other; encoded images are small."""
+    return _plan_batches(feeding, view, 0, "analysis")
 
 
 def plan_indexed(

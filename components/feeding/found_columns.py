@@ -63,11 +63,6 @@ def _check_lists(
 ) -> tuple[record.Column, ...]:
     """The columns; raises UserError if lists are among them, and cannot be fed."""
     lists = [column.key for column in columns if column.is_list]
-    if lists and feeding.data_service is not None:
-        raise UserError(
-            f"feeding.data_service passes records on one by one, but the column {lists[0]!r} is a "
-            "list, which is as long as the longest of its batch; leave out one of them."
-        )
     if taken := {name_length(key) for key in lists}.intersection(feeding.columns):
         raise UserError(
             f"feeding.columns names {min(taken)!r}, which is what the lengths of a list are "

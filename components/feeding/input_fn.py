@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from image_pipeline.components import contract
 from image_pipeline.components.dataset import record
-from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import budget
 from image_pipeline.components.feeding.analysis import read_vocabulary
 from image_pipeline.components.feeding.finishing import finish, keep_ready
@@ -21,7 +20,6 @@ from image_pipeline.components.feeding.found_columns import (
 )
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.graph_fits import check_fits, check_view
-from image_pipeline.components.feeding.keys import KeyMaker
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.parse import Tensors, parse_batch
 from image_pipeline.components.feeding.passes import Again, Mode, Passes
@@ -33,20 +31,16 @@ from image_pipeline.components.feeding.reader import (
     ROW,
     SERIALIZED,
     WINDOW,
-    BatchReader,
 )
 from image_pipeline.components.feeding.records import open_records
 from image_pipeline.components.feeding.rules import check_pixels
-from image_pipeline.components.feeding.served_images import ServedImages
 from image_pipeline.components.feeding.shard_files import (
     find_label_kind,
     match_files,
     read_manifests,
 )
-from image_pipeline.components.feeding.streaming import StreamedRecords
 from image_pipeline.components.labels.kind import LabelKind
 from image_pipeline.components.labels.kinds import BOXES, CLASSES, find_kind
-from image_pipeline.components.order import batches
 from image_pipeline.components.views.options import ViewOptions
 
 _LOG = logging.getLogger(__name__)
@@ -75,8 +69,6 @@ def input_fn(
     again: Again = "next",
 ) -> tf.data.Dataset:
     """Reads shards into batches: a pure function of the arguments, and of the iteration's number.
-
-    (With `feeding.data_service` their records are; their order is that of arrival.)
 
     Iterated again, as by Keras's `fit` for each of its epochs, a data set for training gives the
     next epochs: iteration k, from 0, begins with epoch `first_epoch + k * epochs` (or, if they are
@@ -119,15 +111,14 @@ def input_fn(
       `boxes` float32 [batch, most boxes, 4], top, left, bottom and right as shares of the view;
       `labels` int32 [batch, most boxes], -1 where there is no box; `count` int32 [batch], how many
       there are: they come first. Without a graph, images of `view.dtype` and string class names (or
-      tags, a line each; masks; boxes). The data set's `cardinality` is known by the index, unless
-      bad records are skipped in evaluation; its attribute `class_names` has the names in the order
+      tags, a line each; masks; boxes). The data set's `cardinality` is known, unless bad records
+      are skipped in evaluation; its attribute `class_names` has the names in the order
       of the ids, or is None.
 
     Raises:
       UserError: if a pattern matches no file, an option or the transform graph does not fit the
         data set, the graph is damaged, or an epoch has no batch, or none at `first_step`.
-      tf.errors.OpError: while it is iterated, around what is found only then: a damaged record, or
-        that streamed files end before `first_step`.
+      tf.errors.OpError: while it is iterated, around what is found only then: a damaged record.
     """
     if transform_graph_dir is None:
         graph = None
@@ -185,20 +176,12 @@ def _name_classes(
 
 
 def steps_per_epoch(files: Sequence[str], feeding: FeedingOptions, mode: Mode) -> int:
-    """Counts the batches of one epoch: from the index, or by reading all records once.
+    """Counts the batches of one epoch.
 
     Raises:
       UserError: if there are none.
     """
-    # No views are made, so any size will do.
-    records = open_records(files, ViewOptions(), feeding, Passes(mode=mode))
-    count, remainder = records.count(), feeding.remainder if mode == "train" else "keep"
-    if count < (feeding.batch_size if remainder == "drop" else 1):
-        raise UserError(
-            f"an epoch must have a batch of records, but {list(files)} hold {count} and "
-            f"feeding.batch_size is {feeding.batch_size}; add images, or lower feeding.batch_size."
-        )
-    return batches.steps_per_epoch(count, feeding.batch_size, remainder)
+    return open_records(files, None, feeding, Passes(mode=mode)).steps
 
 
 def list_batches(passes: Passes, steps: int) -> tf.data.Dataset:
@@ -229,8 +212,11 @@ class ImageBatches:
         feeding: FeedingOptions,
         passes: Passes,
         columns: Sequence[record.Column] = (),
+        rows: np.ndarray | None = None,
     ):
         """Opens the records, and checks what they will hold in memory.
+
+        With `rows` (int64 [n], of the index), each epoch has just these, in their order.
 
         Raises:
           UserError: if an option or the workers do not fit, or the memory is too small.
@@ -242,16 +228,16 @@ class ImageBatches:
         self._kind = find_kind(columns)
         self._most_boxes = find_most_boxes(manifests) if self._kind is BOXES else None
         self._batch_size = passes.share_of_batch(feeding)
-        self._records = open_records(files, view, feeding, passes, columns)
+        self._records = open_records(files, view, feeding, passes, columns, rows)
         self._records.check_step(passes.first_step)
         held = self._records.plan_memory(passes.mode)
         held += self._records.hold_decoded(held)
         _LOG.info(budget.check_budget(held, feeding, passes.mode))
 
     @property
-    def class_names(self) -> tuple[str, ...] | None:
-        """The classes that occur, by the index; None where shards are streamed."""
-        return None if self._records.index is None else self._records.index.classes
+    def class_names(self) -> tuple[str, ...]:
+        """The classes that occur, by the index."""
+        return self._records.index.classes
 
     @tf.autograph.experimental.do_not_convert
     def read(self) -> tf.data.Dataset:
@@ -264,20 +250,12 @@ class ImageBatches:
           class ids; the columns of boxes as `boxes.place_boxes` gives them.
         """
         passes, feeding = self._passes, self._feeding
-        if passes.training and feeding.data_service is not None:
-            keys = KeyMaker(passes.seed, feeding)
-            shared = (self._view, feeding, passes, self._columns, self._most_boxes)
-            served = ServedImages(self._records, keys, *shared)
-            images = served.read(feeding.data_service).map(self._select)
-        elif isinstance(self._records, BatchReader):
-            numbers = list_batches(passes, self._records.steps)
-            if self._records.in_store:
-                # Asked for so many batches before they are needed, as the order is known.
-                numbers = numbers.map(self._announce).prefetch(feeding.ahead_batches)
-            # One batch is made, by all cores, while the one before it is passed on.
-            images = numbers.map(self._read_batch, num_parallel_calls=2, deterministic=True)
-        else:
-            images = self._make_streamed(passes.count_epochs().flat_map(self._records.list_batches))
+        numbers = list_batches(passes, self._records.steps)
+        if self._records.in_store:
+            # Asked for so many batches before they are needed, as the order is known.
+            numbers = numbers.map(self._announce).prefetch(feeding.ahead_batches)
+        # One batch is made, by all cores, while the one before it is passed on.
+        images = numbers.map(self._read_batch, num_parallel_calls=2, deterministic=True)
         may_be_empty = not passes.training and feeding.bad_records == "skip"
         if may_be_empty:
             images = images.filter(lambda batch: tf.size(batch[contract.LABEL_INPUT]) > 0)
@@ -288,7 +266,6 @@ class ImageBatches:
 
     def _announce(self, epoch: tf.Tensor, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         reader = self._records
-        assert isinstance(reader, BatchReader)
 
         def announce(epoch: np.int64, step: np.int64) -> list[np.int64]:
             reader.announce(int(epoch), int(step))
@@ -300,7 +277,6 @@ class ImageBatches:
     def _read_batch(self, epoch: tf.Tensor, step: tf.Tensor) -> Tensors:
         """What `BatchReader.read` gives, as tensors, with the labels and columns of its records."""
         reader, training = self._records, self._passes.training
-        assert isinstance(reader, BatchReader)
         further = [c for c in self._columns if c != record.MASK_COLUMN]
         dtypes = {"image": tf.as_dtype(self._view.dtype)}
         dtypes |= dict.fromkeys((ROW, CLASS, "height", "width"), tf.int64)
@@ -321,31 +297,6 @@ class ImageBatches:
         batch[contract.LABEL_INPUT] = tf.gather(tf.constant(names), batch[CLASS])
         if further:
             batch |= parse_batch(batch[SERIALIZED], further)
-        return self._place_and_select(batch)
-
-    @tf.autograph.experimental.do_not_convert
-    def view_chosen(self, serialized: np.ndarray) -> tf.data.Dataset:
-        """The same streamed records (object [n]) in each epoch: the batches that `read` gives."""
-        chosen = tf.constant(serialized)
-        return self._make_streamed(self._passes.count_epochs().map(lambda epoch: (epoch, chosen)))
-
-    def _make_streamed(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """Decodes, crops and resizes pairs of an epoch and serialized records (string [batch])."""
-        records, passes = self._records, self._passes
-        assert isinstance(records, StreamedRecords)
-        keys = KeyMaker(passes.seed, self._feeding) if passes.training else None
-
-        def make_batch(epoch: tf.Tensor, serialized: tf.Tensor) -> Tensors:
-            drawn = records.draw_batch(epoch, serialized)
-            start, stop = passes.cut_share(tf.size(drawn["copy"]), self._feeding)
-            drawn = {name: values[start:stop] for name, values in drawn.items()}
-            drawn, windows = (drawn, None) if keys is None else keys.add(drawn, epoch)
-            made = records.make_images(drawn, windows)
-            return self._place_and_select(made if windows is None else made | {WINDOW: windows})
-
-        return batches.map(make_batch, num_parallel_calls=2, deterministic=True)
-
-    def _place_and_select(self, batch: Tensors) -> Tensors:
         placed = self._kind.place(batch, batch.get(WINDOW), self._view, self._most_boxes)
         return self._select({**batch, **placed})
 

@@ -1,9 +1,9 @@
 """Options for how training reads records."""
 
 import os
-import re
 import tempfile
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import pydantic
 
@@ -18,6 +18,19 @@ from image_pipeline.components.options import Options
 from image_pipeline.components.order.batches import Remainder
 from image_pipeline.components.path_lists import PathList
 from image_pipeline.components.rules import Rule
+
+# Options of earlier versions: what they had where nothing else was chosen, and what is instead.
+_BY_INDEX = "records are read by their index, of files without one after a scan"
+_REMOVED: dict[str, tuple[tuple[Any, ...], str]] = {
+    "source": (("auto", "indexed"), _BY_INDEX),
+    "shuffle_records": ((10_000,), f"{_BY_INDEX}, and an epoch is one permutation of all"),
+    "files_at_once": ((16,), f"{_BY_INDEX}; with shuffle=shards it is shards_at_once"),
+    "data_service": (
+        (None,),
+        "trainers read and decode their own parts of each batch, by input_fn's worker and workers, "
+        "or all of it in a DataLoader's processes, by batches",
+    ),
+}
 
 
 class SubsetOptions(Options):
@@ -80,10 +93,7 @@ class FeedingOptions(Options):
     remainder: Remainder = "keep"
     """An epoch's last, smaller batch: keep it, drop it, or pad it with the epoch's first records.
     Training only; the latter two give every batch the same shape, which TPUs and compiled training
-    steps need. `pad` needs the index."""
-    source: Literal["auto", "indexed", "streaming"] = "auto"
-    """`indexed` takes records from shards in any order, on a disk or in a store; `streaming` reads
-    files from their beginning and shuffles a window. `auto` uses the index if there is one."""
+    steps need."""
     ahead_batches: pydantic.PositiveInt = 8
     """A data set in a store: batches whose records are asked for before they are needed. The order
     is known, so that each record is one request, of which many wait side by side."""
@@ -93,62 +103,54 @@ class FeedingOptions(Options):
     more than another."""
     cache_dir: str | None = None
     """The folder for them, which processes and runs may share; None for `image-pipeline-records` in
-    that of temporary files (`TMPDIR`)."""
+    that of temporary files (`TMPDIR`). Of TFRecords that others wrote, it has what is unpacked of
+    gzip, and an index where none can be kept beside them."""
     shuffle: Literal["records", "shards"] = "records"
     """Training: `records` permutes all records; `shards` permutes the shards, and mixes the records
     of `shards_at_once`. A data set in a store then takes a request for each 8 MiB, instead of one
-    for each record, and so many shards are held in memory. Needs the index."""
+    for each record, and so many shards are held in memory."""
     shards_at_once: pydantic.PositiveInt = 16
     """With `shuffle=shards`: how many shards every batch takes records of, in equal parts."""
     own_shards: bool = False
     """Training by several workers: whether worker k of n reads the records of shards k, k + n, …,
     of which alone `cache_dir` then keeps some. Together, they have the same batches; their parts
-    stay equal, so that some records are read by others. Needs the index."""
-    data_service: str | None = None
-    """Training: address of a tf.data service dispatcher, such as `grpc://localhost:5000`, whose
-    workers stream, decode and augment. Every record still comes once per epoch, but in the order of
-    arrival; `components/feeding/service.py` says what else is not guaranteed."""
-    shuffle_records: pydantic.PositiveInt = 10_000
-    """Streaming: encoded records in the shuffle window."""
-    files_at_once: pydantic.PositiveInt = 16
-    """Streaming: shards that are interleaved (fewer, if there are fewer)."""
+    stay equal, so that some records are read by others."""
     prefetch_batches: pydantic.PositiveInt = 2
     """Finished batches kept ready. More than two only take memory: the parallel stages before them
     have already evened out what they could even out."""
     memory_fraction: float = pydantic.Field(default=0.5, gt=0, le=1)
-    """Share of the free memory that windows, batches and prefetch may take; a plan that exceeds it
+    """Share of the free memory that batches and prefetch may take; a plan that exceeds it
     is refused before anything is read."""
     hold_decoded: bool = True
     """Whether each image is decoded only once, if the pixels of all images fit into half of
-    `memory_fraction` (training and evaluation each hold a data set). Indexed records only."""
+    `memory_fraction` (training and evaluation each hold a data set)."""
     compiled: bool = True
     """Whether XLA compiles random steps and the transform graph's pixels: a tenth of their time.
     It falls back, with a warning, where it cannot, or where the bits would differ. Each batch size
     is compiled once: `remainder=drop` or `pad` avoids the small last one."""
     select: SubsetOptions = SubsetOptions()
-    """Which records are read. Needs the index."""
+    """Which records are read, of a data set that ingest wrote."""
     balance: Literal["none", "uniform"] | dict[str, pydantic.PositiveFloat] = "none"
     """Training: shares of the classes in an epoch; `{class: weight}` names every class that is
-    read. Needs the index."""
+    read."""
     balance_by: str = "label"
     """The column of the index that `balance` takes for the class: the label, or another one whose
     values are text, such as a further column of the table that the images came from."""
     mix: dict[str, pydantic.PositiveFloat] | None = None
-    """Training: shares of several data sets in an epoch, `{folder: weight}`. Needs the index."""
+    """Training: shares of several data sets in an epoch, `{folder: weight}`."""
     max_oversampling: float = pydantic.Field(default=10.0, ge=1)
     """Balance and mix: how often a record may be drawn per epoch, at most; others fill the rest."""
     many_views: ManyViewsOptions = ManyViewsOptions()
-    """Training: several views of each image per epoch. Needs the index."""
+    """Training: several views of each image per epoch."""
     eval_subset: EvalSubsetOptions | None = None
-    """Evaluation: only these records. Needs the index."""
+    """Evaluation: only these records, of a data set that ingest wrote."""
     verify: Literal["none", "first_epoch", "always"] = "always"
-    """Whether the checksums of indexed records are verified when they are read. It takes 0.1 ms per
-    megabyte, little compared with decoding, and names a damaged record where a decoder could not.
-    Streaming always does it."""
+    """Whether checksums of records are verified when they are read. It takes 0.1 ms per megabyte,
+    little compared with decoding, and names a damaged record where a decoder could not."""
     bad_records: Literal["stop", "skip"] = "stop"
-    """What happens if an indexed record cannot be read: `stop` ends with its name; `skip` logs it
-    and leaves it out of evaluation, and in training replaces it by another record of its batch,
-    which thus keeps its size. `skip` needs the index."""
+    """What happens if a record cannot be read: `stop` ends with its name; `skip` logs it, leaves it
+    out of evaluation, and in training replaces it by another record of its batch, which thus keeps
+    its size."""
     augment: Steps | None = None
     """Training: the random steps that make a view, in order; each is a name, a mapping of its
     options with the name as `op`, or the dotted path of your own function. `[]` means none: the
@@ -172,15 +174,16 @@ class FeedingOptions(Options):
     layout: Literal["NHWC", "NCHW"] = "NHWC"
     """Order of an image's dimensions: channels last, or first."""
 
-    @pydantic.field_validator("data_service")
+    @pydantic.model_validator(mode="before")
     @classmethod
-    def _check_address(cls, address: str | None) -> str | None:
-        if address is not None and not re.fullmatch(r"grpc://.+:\d+", address):
-            raise ValueError(
-                f"data_service must be grpc://<host>:<port>, got {address!r}; set the "
-                "dispatcher's address, or leave it out."
-            )
-        return address
+    def _check_removed(cls, given: Any) -> Any:
+        """Says what replaces an option of earlier versions; what they had by default is ignored."""
+        if not isinstance(given, Mapping):
+            return given
+        for name, (defaults, instead) in _REMOVED.items():
+            if name in given and given[name] not in defaults:
+                raise ValueError(f"{name} is no option any more: {instead}; leave it out.")
+        return {name: value for name, value in given.items() if name not in _REMOVED}
 
     rules = (
         Rule(
@@ -229,19 +232,6 @@ class FeedingOptions(Options):
         ),
     )
 
-    @pydantic.model_validator(mode="after")
-    def _check_index_is_read(self) -> "FeedingOptions":
-        if self.source == "streaming" and (needing := self.index_options()):
-            raise ValueError(
-                f"source is streaming, but {needing} need the index; set source=indexed or auto."
-            )
-        if self.data_service and (self.source == "indexed" or self.index_options()):
-            needing = self.index_options() or ["source=indexed"]
-            raise ValueError(
-                f"data_service streams, but {needing} need the index; leave out one of them."
-            )
-        return self
-
     @property
     def cache_folder(self) -> str:
         """`cache_dir`, or where it is by default."""
@@ -280,16 +270,4 @@ class FeedingOptions(Options):
 
     def table_options(self) -> list[str]:
         """The options in use that need columns of the index that only ingest writes."""
-        defaults = FeedingOptions.model_construct()
-        names = ("select", "balance_by", "eval_subset")
-        return [name for name in names if getattr(self, name) != getattr(defaults, name)]
-
-    def index_options(self) -> list[str]:
-        """The options in use that need the index."""
-        defaults = FeedingOptions.model_construct()
-        names = ("select", "balance", "mix", "many_views", "eval_subset")
-        needing = [name for name in names if getattr(self, name) != getattr(defaults, name)]
-        needing += ["remainder=pad"] if self.remainder == "pad" else []
-        needing += ["shuffle=shards"] if self.shuffle == "shards" else []
-        needing += ["own_shards"] if self.own_shards else []
-        return needing + (["bad_records=skip"] if self.bad_records == "skip" else [])
+        return [name for name in ("select", "balance_by", "eval_subset") if self.is_set(name)]

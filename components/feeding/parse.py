@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
-from image_pipeline.components.augment import draws
 from image_pipeline.components.dataset import record
 from image_pipeline.components.feeding.found_columns import name_length
 from image_pipeline.components.feeding.tags import join_tags
@@ -25,18 +24,11 @@ IMAGE_COLUMNS = tuple(
 )
 _SHAPE_KEYS = (record.HEIGHT, record.WIDTH, record.CHANNELS)
 LABEL_COLUMN = _COLUMN_OF_KEY[record.LABEL]
-SOURCE_ID_COLUMN = _COLUMN_OF_KEY[record.SOURCE_ID]
 
 
 def columns_of(keys: Sequence[str]) -> list[record.Column]:
     """The columns of some feature keys that every record has."""
     return [_COLUMN_OF_KEY[key] for key in keys]
-
-
-def columns_to_parse(further: Sequence[record.Column]) -> list[record.Column]:
-    """What a view needs, and the further columns; each once."""
-    needed = [*IMAGE_COLUMNS, SOURCE_ID_COLUMN, LABEL_COLUMN]
-    return needed + [column for column in further if column not in needed]
 
 
 def feature_spec(columns: Sequence[record.Column]) -> dict[str, tf.io.FixedLenFeature]:
@@ -93,29 +85,6 @@ def parse_batch(serialized: tf.Tensor, columns: Sequence[record.Column]) -> dict
         else:
             dense |= {key: values.to_tensor(), name_length(key): values.row_lengths()}
     return dense
-
-
-def as_drawn(features: Tensors) -> Tensors:
-    """What is known of a batch of records beside their features.
-
-    Args:
-      features: each [batch], those of `columns_to_parse`.
-
-    Returns:
-      All of them, and "record_id", "view", "copy", "height" and "width", int64 [batch], and
-      "label", string [batch]. A record that is parsed is drawn for the first time, and shows its
-      first view.
-    """
-    first = tf.zeros_like(features[record.HEIGHT])
-    return {
-        **features,
-        "record_id": draws.read_record_ids(features[record.SOURCE_ID]),
-        "view": first,
-        "copy": first,
-        "height": features[record.HEIGHT],
-        "width": features[record.WIDTH],
-        "label": features[record.LABEL],
-    }
 
 
 def decode_record(features: Mapping[str, tf.Tensor], view: ViewOptions) -> tf.Tensor:

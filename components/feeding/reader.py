@@ -43,7 +43,8 @@ from image_pipeline.components.order.batches import (
     share_by_owner,
     steps_per_epoch,
 )
-from image_pipeline.components.order.draws import Draws
+from image_pipeline.components.order.draws import Draws, Order
+from image_pipeline.components.order.order import SequentialOrder
 from image_pipeline.components.order.shards_order import ShardsOrder
 from image_pipeline.components.views.fast import view_mask, view_pixels
 from image_pipeline.components.views.options import ViewOptions
@@ -73,6 +74,7 @@ class BatchReader:
         feeding: FeedingOptions,
         passes: Passes,
         columns: Sequence[record.Column] = (),
+        rows: np.ndarray | None = None,
     ):
         """Chooses the order; opens shards only when they are read, but for their first record.
 
@@ -83,13 +85,19 @@ class BatchReader:
           passes: their seed decides the order of training, together with the epoch; their worker,
             which part of each batch is read.
           columns: further columns to read; with `record.MASK_COLUMN`, masks.
+          rows: int64 [n], the only rows of the index that are read, in their order; None to read
+            those that the options choose, as they order them.
 
         Raises:
           UserError: if no record is selected, an option does not fit the data set, or a file that
             images are read from in place is gone or was changed.
         """
         self.index = index
-        self.order = make_order(index, feeding, passes.training, passes.seed)
+        self.order: Order = (
+            make_order(index, feeding, passes.training, passes.seed)
+            if rows is None
+            else SequentialOrder(rows)
+        )
         self.remainder = feeding.remainder if passes.training else "keep"
         self.steps = steps_per_epoch(self.order.length, feeding.batch_size, self.remainder)
         self.skipped = 0

@@ -68,7 +68,12 @@ def verify_epoch(paths: list[str], feeding: FeedingOptions, seed: int, epoch: in
       UserError: if a record is damaged, lost, repeated, or not the one in the index, which it
         names; or if the shards have no index, or an option does not fit the data set.
     """
-    index = _find_index(paths, feeding)
+    index = find_index(paths)
+    if index is None:
+        raise UserError(
+            f"an epoch can only be verified by an index, but {paths[0]} has none beside its Split "
+            "folder; ingest again."
+        )
     checked = feeding.model_copy(update={"verify": "always", "bad_records": "stop"})
     # No views are made, so any size will do.
     records = BatchReader(index, ViewOptions(), checked, Passes(mode="train", seed=seed))
@@ -89,22 +94,6 @@ def verify_epoch(paths: list[str], feeding: FeedingOptions, seed: int, epoch: in
         quality=quality,
         ideal=ideal,
     )
-
-
-def _find_index(paths: list[str], feeding: FeedingOptions) -> RecordIndex:
-    if feeding.source == "streaming" or feeding.data_service is not None:
-        raise UserError(
-            "an epoch can only be verified by the index, but feeding.source="
-            f"{feeding.source} and feeding.data_service={feeding.data_service} stream; "
-            "leave out both."
-        )
-    index = find_index(paths)
-    if index is None:
-        raise UserError(
-            f"an epoch can only be verified by an index, but {paths[0]} has none beside its Split "
-            "folder; ingest again."
-        )
-    return index
 
 
 def _read_step(records: BatchReader, epoch: int, step: int, batch_size: int) -> Draws:

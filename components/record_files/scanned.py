@@ -28,7 +28,12 @@ from image_pipeline.components.dataset.index_rows import ROW, compute_checks
 from image_pipeline.components.dataset.paths import OF_SPLIT
 from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, HEADER_BYTES
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.record_files.tfrecord_frames import Frame, find_packing, list_frames
+from image_pipeline.components.record_files.tfrecord_frames import (
+    Frame,
+    check_data,
+    find_packing,
+    list_frames,
+)
 from image_pipeline.components.threads import map_in_order, usable_cores
 
 _LOG = logging.getLogger(__name__)
@@ -182,6 +187,7 @@ def _read_features(path: str, number: int, frame: Frame) -> dict[str, Feature]:
     try:
         features = parse_example(frame.buffer, frame.at, frame.at + frame.length)
     except (ValueError, OSError) as error:
+        _check(path, number, frame)
         raise UserError(
             f"each record must be a tf.train.Example, but record {number} of {path} is not one "
             f"({error}); docs/migrating.md turns other records into files for ingest."
@@ -192,12 +198,19 @@ def _read_features(path: str, number: int, frame: Frame) -> dict[str, Feature]:
         if key not in features or features[key].kind != kind or len(features[key].values) != 1
     ]
     if missing:
+        _check(path, number, frame)
         raise UserError(
             f"the records of {path} must have the features {', '.join(missing)}, one value each, "
             f"which record {number} has not; docs/migrating.md turns other records into files for "
             "ingest."
         )
     return features
+
+
+def _check(path: str, number: int, frame: Frame) -> None:
+    """Says of a record that is not as it must be if that is damage."""
+    if not check_data(frame):
+        raise _damaged(path, f"record {number}: its data or the data's checksum is damaged")
 
 
 def _make_id(source_id: bytes) -> np.ndarray:

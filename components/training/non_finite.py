@@ -133,8 +133,6 @@ def name_records(
     Raises:
       UserError: if they cannot be read again.
     """
-    if feeding.data_service is not None:
-        raise UserError("feeding.data_service gives them in the order of arrival.")
     passes = Passes(mode="train", seed=seed, first_epoch=position.epoch, first_step=position.step)
     own = feeding.model_copy(update={"hold_decoded": False})
     columns = parse.columns_of((record.FILENAME, record.SOURCE_ID))

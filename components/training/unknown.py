@@ -20,7 +20,6 @@ from image_pipeline.components.feeding.passes import Mode, Passes
 from image_pipeline.components.feeding.records import open_records
 from image_pipeline.components.feeding.selection import select_labels
 from image_pipeline.components.transform.statistics import read_statistics
-from image_pipeline.components.views.options import ViewOptions
 
 
 def count_unknown(
@@ -38,12 +37,12 @@ def count_unknown(
       mode: "train" or "eval".
 
     Returns:
-      The number of these records, or None if only reading them would tell: without an index, or if
-      ids depend on further columns.
+      The number of these records, or None if only reading them would tell: if ids depend on further
+      columns.
     """
-    records = open_records(files, ViewOptions(), feeding, Passes(mode=mode))
+    records = open_records(files, None, feeding, Passes(mode=mode))
     transform = TransformGraph(transform_graph_dir)
-    if records.index is None or transform.columns:
+    if transform.columns:
         return None
     labels = select_labels(records.index, feeding, mode == "train")
     codes, counts = np.unique(labels, return_counts=True)

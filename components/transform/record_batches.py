@@ -23,10 +23,10 @@ from image_pipeline.components import contract, files, progress
 from image_pipeline.components.arrays.in_place import fetch
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.record import Column
-from image_pipeline.components.dataset.stored import bad_streamed_record, take_parsed_image
+from image_pipeline.components.dataset.stored import take_parsed_image
 from image_pipeline.components.dataset.tfrecord import CorruptRecord, read_records
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.budget import check_budget, plan_streaming
+from image_pipeline.components.feeding.budget import check_budget, plan_analysis
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.tags import SEPARATOR
 from image_pipeline.components.threads import map_in_order, usable_cores
@@ -138,8 +138,7 @@ def read_views(
     """
     if wanted.pixels:  # Encoded images are small beside them.
         feeding = FeedingOptions(batch_size=batch_size)
-        stages = plan_streaming(feeding, view, record_bytes=0, shards=1, use="analysis")
-        check_budget(stages, feeding, "analysis")
+        check_budget(plan_analysis(feeding, view), feeding, "analysis")
     shape = (view.height_px, view.width_px, view.channels)
     pixel_sums, own = PixelSums(*shape), threading.local()
 
@@ -224,7 +223,10 @@ def _make_view(feature: Any, view: ViewOptions, out: np.ndarray) -> None:
     try:
         view_image(fetch(image), None, view, out)
     except ValueError as error:
-        raise bad_streamed_record(_take_value(feature, _SOURCE_ID), error) from error
+        name = _take_value(feature, _SOURCE_ID).decode(errors="replace")
+        raise UserError(
+            f"the record with the id {name!r} is damaged: {error}; write its shard again."
+        ) from error
 
 
 def _take_value(feature: Any, column: Column) -> Any:

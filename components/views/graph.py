@@ -207,19 +207,3 @@ def place_views(sizes: tf.Tensor, view: ViewOptions) -> tuple[tf.Tensor, tf.Tens
     target = tf.constant([view.height_px, view.width_px])
     resized, offsets = (tf.cast(each, tf.float64) for each in _place_view(sizes, target, view))
     return offsets / resized, tf.cast(target, tf.float64) / resized
-
-
-def resize(image: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
-    """Bilinear resize that keeps the type; not antialiased.
-
-    Args:
-      image: uint8 or float32 [height, width, channels].
-      size: int32 [2], new height and width in pixels.
-
-    Returns:
-      [size[0], size[1], channels] of the same type, of which uint8 is rounded.
-    """
-    pixels = tf.image.resize(image, size, method="bilinear")
-    if image.dtype == tf.float32:
-        return pixels
-    return tf.saturate_cast(tf.round(pixels), tf.uint8)

@@ -93,19 +93,20 @@ class Views:
             return self._batch_once(epoch, step)
 
     def _read_record(self, number: int) -> Any:
-        from image_pipeline.preview.samples import view_records
+        from image_pipeline.components.dataset.index import read_index
+        from image_pipeline.preview.samples import view_rows
 
         numbers = [number]
         if self.feeding.mixes_labels:  # Mixing steps pair records; with the next, or the last.
             is_last = number + 1 >= self.catalogue.records
             numbers.append(max(0, number - 1) if is_last else number + 1)
         found = self.catalogue.read(numbers)
-        chosen = np.empty(len(found), object)
-        chosen[:] = [self.catalogue.read_record(row) for row in found]
-        # Sorted, and each once: what the records have beside images is found by their shards.
+        # Sorted, and each once: the index of these shards numbers the records.
         paths = sorted({self.catalogue.find_shard(row) for row in found})
+        ids = [each.tobytes().hex() for each in read_index(paths).column("record_id")]
+        rows = np.array([ids.index(row["record_id"]) for row in found])
         made_with = (self.view, self.feeding, self.graph_dir, self.epochs, self.seed)
-        return view_records(paths, chosen, *made_with)[0]
+        return view_rows(paths, rows, *made_with)[0]
 
     def _read_batch(self, epoch: int, step: int) -> FedBatch:
         from image_pipeline.components.augment.apply import check_user_steps
@@ -115,11 +116,6 @@ class Views:
         from image_pipeline.components.feeding.reader import KEY, MIRRORED
         from image_pipeline.components.feeding.shard_files import find_label_kind
 
-        if self.feeding.data_service is not None:
-            raise UserError(
-                "feeding.data_service gives batches in the order of arrival, so none can be shown "
-                "by its number; leave it out."
-            )
         splits = self.catalogue.manifest.splits
         if "train" not in splits:
             raise UserError(f"the data set must have the split train, but has {', '.join(splits)}.")

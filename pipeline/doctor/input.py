@@ -12,23 +12,16 @@ import psutil
 
 from image_pipeline.components import files
 from image_pipeline.components.arrays.in_place import fetch
-from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.stored import (
-    IMAGE_KEYS,
-    StoredRecords,
-    bad_streamed_record,
-    take_image,
-)
+from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import budget
 from image_pipeline.components.feeding.batch_maker import BatchMaker
 from image_pipeline.components.feeding.finishing import keep_ready
 from image_pipeline.components.feeding.input_fn import input_fn, list_batches
-from image_pipeline.components.feeding.keys import KeyMaker
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.python_calls import call_python
-from image_pipeline.components.feeding.reader import ROW, WINDOW, BatchReader
+from image_pipeline.components.feeding.reader import ROW, WINDOW
 from image_pipeline.components.feeding.records import open_records
 from image_pipeline.components.feeding.shard_files import match_files
 from image_pipeline.components.images.kind import tell_kind
@@ -72,15 +65,9 @@ class Subject:
         """Opens the records, and plans what reading them holds in memory.
 
         Raises:
-          UserError: if the options do not fit the data set, or if other machines would read it.
+          UserError: if the options do not fit the data set.
         """
         self.view, self.feeding, self.training = config.view, config.feeding, config.training
-        if self.feeding.data_service is not None:
-            raise UserError(
-                "the doctor measures how this machine reads, but feeding.data_service is "
-                f"{self.feeding.data_service!r}, whose workers read elsewhere; --set "
-                "feeding.data_service=null to measure reading without it."
-            )
         if self.view.dtype != "uint8" or self.view.channels not in (1, 3):
             raise UserError(
                 "the doctor measures 8-bit gray or RGB images only, but view has "
@@ -95,14 +82,10 @@ class Subject:
         decoded = self.records.hold_decoded(self.memory)
         self.could_hold = bool(decoded)
         self.memory += decoded if self.feeding.hold_decoded else []
-        # The last batch of an epoch is left out (XLA would compile once more for its size), the
-        # shuffle window is small (filling it only takes time), and images are decoded each time.
-        size = self.feeding.batch_size
-        measured = {
-            "remainder": "drop" if self.records.count() >= size else "keep",
-            "shuffle_records": min(self.feeding.shuffle_records, 2 * size),
-            "hold_decoded": False,
-        }
+        # The last batch of an epoch is left out (XLA would compile once more for its size), and
+        # images are decoded each time.
+        fills_one = self.records.count() >= self.feeding.batch_size
+        measured = {"remainder": "drop" if fills_one else "keep", "hold_decoded": False}
         self.measured = self.feeding.model_copy(update=measured)
         self.stays = all(map(files.is_local, self.paths)) and (
             sum(map(os.path.getsize, self.paths)) <= psutil.virtual_memory().available
@@ -146,7 +129,6 @@ def hold_some(subject: Subject, decode: Rate, seconds: float) -> tuple[FeedingOp
       The options, and the steps of an epoch with them, after which all are held.
     """
     most, index = subject.records.count(), subject.records.index
-    assert index is not None  # or no image would be held
     sizes = (rows.height.astype(np.int64) @ rows.width for rows in index.scan())
     pixels = sum(map(int, sizes)) / len(index)
     fitting = int(_MOST_HELD_BYTES / (pixels * subject.view.channels))
@@ -240,55 +222,35 @@ def read_images(subject: Subject, decodes: bool, epochs: int | None = None) -> I
     """
     view, feeding = subject.view, subject.measured
     passes = Passes(mode="train", seed=subject.training.seed, epochs=epochs)
-    records: Any = open_records(subject.paths, view, feeding, passes)
-    stored = StoredRecords(records.index) if isinstance(records, BatchReader) else None
-    names = (*IMAGE_KEYS, record.SOURCE_ID) if stored is None else (ROW,)
-    maker = BatchMaker(view)
+    records = open_records(subject.paths, view, feeding, passes)
+    stored, maker = StoredRecords(records.index), BatchMaker(view)
     skipped = (UserError,) if feeding.bad_records == "skip" else ()
 
-    def load_one(drawn: dict[str, Any], window: np.ndarray | None) -> None:
+    def load_one(row: int, window: np.ndarray | None) -> None:
         try:
-            if stored is None:
-                image = fetch(take_image(drawn))
-            else:
-                image = fetch(stored.read_image(int(drawn["row"]), feeding.verify != "none"))
+            image = fetch(stored.read_image(row, feeding.verify != "none"))
             if decodes:
                 needed = find_needed((image.height, image.width), window, view)
                 decode_window(image, view.channels, needed)
         except ValueError as error:
-            if stored is None:
-                raise bad_streamed_record(drawn[record.SOURCE_ID], error) from error
-            raise stored.bad_record(int(drawn["row"]), error) from error
+            raise stored.bad_record(row, error) from error
         signature = b"" if image.is_raw else bytes(image.encoded[:_SIGNATURE_BYTES])
         subject.seen.append((signature, len(image.encoded), image.height * image.width))
 
-    def load(windows: np.ndarray | None, *columns: np.ndarray) -> list[np.ndarray]:
-        def fill(number: int, _: np.ndarray) -> None:
-            drawn = {name: column[number] for name, column in zip(names, columns, strict=True)}
-            with contextlib.suppress(*skipped):
-                load_one(drawn, windows[number] if windows is not None and len(windows) else None)
-
-        maker.make(fill, len(columns[0]))
-        return [np.zeros(len(columns[0]), np.uint8)]
-
-    def load_step(epoch: np.int64, step: np.int64) -> list[np.ndarray]:
+    def load(epoch: np.int64, step: np.int64) -> list[np.ndarray]:
         drawn = records.draw(int(epoch), int(step))
-        return load(drawn.get(WINDOW) if decodes else None, drawn[ROW])
+        rows, windows = drawn[ROW].tolist(), drawn.get(WINDOW)
 
-    def load_streamed(epoch: Any, batch: Any) -> Any:
-        drawn = records.draw_batch(epoch, batch)
-        windows = KeyMaker(passes.seed, feeding).add(drawn, epoch)[1] if decodes else None
-        given = np.zeros([0, 4], np.int32) if windows is None else windows
-        return call_python(load, [given, *(drawn[name] for name in names)], [np.uint8])[0]
+        def fill(number: int, _: np.ndarray) -> None:
+            with contextlib.suppress(*skipped):
+                load_one(rows[number], None if windows is None else windows[number])
 
-    if isinstance(records, BatchReader):
-        batches = list_batches(passes, records.steps)
-        loaded = batches.map(
-            lambda *batch: call_python(load_step, batch, [np.uint8])[0], _AT_ONCE, True
-        )
-    else:
-        batches = passes.count_epochs().flat_map(records.list_batches)
-        loaded = batches.map(load_streamed, _AT_ONCE, True)
+        maker.make(fill, len(rows))
+        return [np.zeros(len(rows), np.uint8)]
+
+    loaded = list_batches(passes, records.steps).map(
+        lambda *batch: call_python(load, batch, [np.uint8])[0], _AT_ONCE, True
+    )
     ready = keep_ready(loaded, feeding.prefetch_batches)
     return (len(batch) for batch in ready.as_numpy_iterator())
 

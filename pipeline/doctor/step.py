@@ -54,10 +54,9 @@ class ModelStep:
           UserError: if it cannot be loaded.
         """
         view, training, graph_dir = subject.view, subject.training, subject.graph_dir
-        index = subject.records.index
         if graph_dir is None:
             self._task = TASK_OF[find_label_kind(subject.paths)]
-            classes = 2 if index is None else len(index.classes)
+            classes = len(subject.records.index.classes)
         else:
             self._task = find_task(graph_dir)
             classes = len(self._task.read_class_names(graph_dir))

@@ -29,7 +29,7 @@ COPIED = ("s3", "minio")
 DOWNLOADING = ("tfx.components.trainer.executor.GenericExecutor",)
 """Executors of the steps that have the data set on their own disk, if TensorFlow does not know the
 store: training reads each record once an epoch, at random positions by the index, as it does in a
-local run. Without a name here, its step streams from the store."""
+local run. Without a name here, its step reads from the store."""
 
 _MINIO, _ADDRESSES = "minio://", ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT")
 

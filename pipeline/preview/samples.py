@@ -1,7 +1,6 @@
 """Some records on their way to the model: as stored, as evaluated, as trained on epoch by epoch."""
 
 import dataclasses
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,8 +11,7 @@ from image_pipeline.components.augment import apply
 from image_pipeline.components.augment.mix import partner_of
 from image_pipeline.components.augment.options import UserStep
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.index import find_index
-from image_pipeline.components.dataset.stored import IMAGE_KEYS, StoredRecords, take_image
+from image_pipeline.components.dataset.stored import IMAGE_KEYS, take_image
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.finishing import make_augment, take_views
@@ -22,9 +20,9 @@ from image_pipeline.components.feeding.input_fn import ImageBatches
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.reader import KEY, MIRRORED
+from image_pipeline.components.feeding.records import open_records
 from image_pipeline.components.feeding.shard_files import (
     find_label_kind,
-    find_reader,
     match_files,
     read_manifests,
 )
@@ -37,9 +35,6 @@ from image_pipeline.components.views.fast_decode import decode_image, decode_mas
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.show.overlays import NamedBoxes, make_colors
 from image_pipeline.show.words import count_names, format_fact
-
-# Where there is no index, this many records are read to choose from.
-_MOST_READ = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,27 +104,14 @@ def read_views(
     paths = match_files(files)
     # Mixing steps pair records: the last of an odd number would not be mixed.
     count = records + records % 2 if feeding.mixes_labels else records
-    if (index := find_index(paths)) is not None:
-        stored = StoredRecords(index)
-        chosen = [
-            stored.read(row, verify=True) for row in choose_spread(index.column("label"), count)
-        ]
-    else:
-        shards = itertools.chain.from_iterable(map(find_reader(paths), paths))
-        read = np.array([each.numpy() for each in itertools.islice(shards, _MOST_READ)], object)
-        labels = parse.parse_batch(read, [parse.LABEL_COLUMN])[record.LABEL].numpy()
-        chosen = read[choose_spread(np.unique(labels, return_inverse=True)[1], count)]
-    if not len(chosen):
-        raise UserError(f"there must be a record to look at, but {paths} hold none; add images.")
-    views = view_records(
-        *(paths, np.array(chosen, object), view, feeding, transform_graph_dir, epochs, seed)
-    )
-    return views[:records]
+    index = open_records(paths, None, FeedingOptions(), Passes(mode="eval")).index
+    rows = choose_spread(index.column("label"), count)
+    return view_rows(paths, rows, view, feeding, transform_graph_dir, epochs, seed)[:records]
 
 
-def view_records(
+def view_rows(
     paths: list[str],
-    chosen: np.ndarray,
+    rows: np.ndarray,
     view: ViewOptions,
     feeding: FeedingOptions,
     transform_graph_dir: str | None = None,
@@ -139,20 +121,21 @@ def view_records(
     """Makes the views of given records; see `read_views`.
 
     Args:
-      paths: of the shards that they are from.
-      chosen: object [records], serialized records.
+      paths: shards that they are in.
+      rows: int64 [records], of these shards' index.
       view: as `read_views` takes it, as are those that follow.
     """
     kind = find_label_kind(paths)
     apply.check_user_steps(feeding.steps, next(iter(kind.moves), None))
-    stored = StoredViews(paths, chosen, kind)
     # The records have been chosen, so the options that choose and order them do not apply.
-    size = len(chosen) + len(chosen) % 2
-    own = FeedingOptions(batch_size=size, source="streaming", augment=feeding.augment)
+    size = len(rows) + len(rows) % 2
+    own = FeedingOptions(batch_size=size, hold_decoded=False, augment=feeding.augment)
 
     def read(passes: Passes) -> Any:
-        return ImageBatches(paths, view, own, passes, kind.columns).view_chosen(chosen)
+        return ImageBatches(paths, view, own, passes, kind.columns, rows).read()
 
+    reader = open_records(paths, view, own, Passes(mode="eval"))
+    stored = StoredViews(paths, reader.read_serialized(rows, verify=True), kind)
     # Each pass over the records is one batch: its views, and what its records have beside them.
     (batch,) = read(Passes(mode="eval"))
     evals = take_views(batch, kind)
@@ -251,8 +234,8 @@ class StoredViews:
         self.mask_colors = make_colors(options) if kind is MASKS else None
         label = None if manifest is None else manifest.label
         further = [record.Column(record.FILENAME, "bytes"), *([] if label is None else [label])]
-        columns = parse.columns_to_parse([*kind.columns, *further])
-        parsed = parse.as_drawn(parse.parse_batch(chosen, columns))
+        columns = [*parse.IMAGE_COLUMNS, parse.LABEL_COLUMN, *kind.columns, *further]
+        parsed = parse.parse_batch(chosen, columns)
         self._features = {key: values.numpy() for key, values in parsed.items()}
         named = [self._name_label(number, label) for number in range(len(chosen))]
         self.labels, self.names = [text for text, _ in named], [names for _, names in named]

@@ -2,22 +2,17 @@ import math
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from image_pipeline.components.augment import draws
-from image_pipeline.components.augment.geometry import CROP_TRIES, draw_crop_windows
+from image_pipeline.components.augment.keys import CROP_TRIES, draw_crop_windows, fold, uniform
 from image_pipeline.components.augment.options import RandomResizedCrop
 
 pytestmark = pytest.mark.unit
 
-# Traced once for every options value, and run many times: as inside tf.data.
-draw_windows = tf.function(draw_crop_windows, reduce_retracing=True)
-
 
 def make_keys(count, seed=0):
-    return draws.fold(tf.fill([count], np.uint64(seed)), tf.range(count, dtype=tf.int64))
+    return fold(np.full(count, seed, np.uint64), np.arange(count))
 
 
 @given(
@@ -33,7 +28,7 @@ def make_keys(count, seed=0):
 )
 def test_windows_lie_inside_and_keep_the_bounds(size, seed, options):
     image_height, image_width = size
-    windows = draw_windows(tf.constant([size] * 8), make_keys(8, seed), options).numpy()
+    windows = draw_crop_windows(np.array([size] * 8), make_keys(8, seed), options)
     for top, left, height, width in windows.tolist():
         assert 0 <= top <= top + height <= image_height
         assert 0 <= left <= left + width <= image_width
@@ -80,12 +75,12 @@ def draw_by_torchvisions_loop(size, uniforms, options):
 def test_a_batch_is_drawn_as_torchvisions_loop_draws_each_image(options):
     sizes = np.random.default_rng(0).integers(4, 400, (200, 2))
     keys = make_keys(200)
-    uniforms = draws.uniform(keys, 2 * CROP_TRIES + 2).numpy()
+    uniforms = uniform(keys, 2 * CROP_TRIES + 2)
     expected = [
         draw_by_torchvisions_loop(size, drawn, options)
         for size, drawn in zip(sizes.tolist(), uniforms, strict=True)
     ]
-    assert draw_windows(tf.constant(sizes), keys, options).numpy().tolist() == expected
+    assert draw_crop_windows(np.array(sizes), keys, options).tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -93,13 +88,13 @@ def test_a_batch_is_drawn_as_torchvisions_loop_draws_each_image(options):
 )
 def test_an_image_too_narrow_for_any_crop_gives_the_central_fallback(size, expected):
     options = RandomResizedCrop(area=(0.9, 1.0))
-    window = draw_windows(tf.constant([size]), make_keys(1), options)
-    assert window.numpy().tolist() == [expected]
+    window = draw_crop_windows(np.array([size]), make_keys(1), options)
+    assert window.tolist() == [expected]
 
 
 def test_corners_are_drawn_evenly():
     options = RandomResizedCrop(area=(0.25, 0.25), aspect=(1.0, 1.0))
-    windows = draw_windows(tf.constant([[4, 4]] * 600), make_keys(600), options).numpy()
+    windows = draw_crop_windows(np.array([[4, 4]] * 600), make_keys(600), options)
     assert (windows[:, 2:] == 2).all()
     corners, counts = np.unique(windows[:, :2], axis=0, return_counts=True)
     assert corners.tolist() == [[top, left] for top in range(3) for left in range(3)]
@@ -110,17 +105,17 @@ def test_the_means_of_area_and_aspect_are_torchvisions():
     # Photos lie and stand, three to one: then torchvision keeps 0.43 of the area on average, at a
     # width / height of 1.03.
     sizes = [[375, 500]] * 15_000 + [[500, 375]] * 5_000
-    windows = draw_windows(tf.constant(sizes), make_keys(20_000), RandomResizedCrop()).numpy()
+    windows = draw_crop_windows(np.array(sizes), make_keys(20_000), RandomResizedCrop())
     heights, widths = windows[:, 2].astype(float), windows[:, 3]
     assert (heights * widths / (375 * 500)).mean() == pytest.approx(0.43, abs=0.01)
     assert (widths / heights).mean() == pytest.approx(1.03, abs=0.005)
 
 
 def test_each_bound_changes_the_windows():
-    sizes, keys = tf.constant([[90, 120]] * 20), make_keys(20)
-    default = draw_windows(sizes, keys, RandomResizedCrop()).numpy()
+    sizes, keys = np.array([[90, 120]] * 20), make_keys(20)
+    default = draw_crop_windows(sizes, keys, RandomResizedCrop())
     for changed in (RandomResizedCrop(area=(0.5, 1.0)), RandomResizedCrop(aspect=(1.0, 1.0))):
-        assert (draw_windows(sizes, keys, changed).numpy() != default).any()
+        assert (draw_crop_windows(sizes, keys, changed) != default).any()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from image_pipeline.components.augment import draws
+from image_pipeline.components.augment import keys
 from image_pipeline.components.augment.batch import Batch
 
 Step = Callable[[Batch, tf.Tensor, Any], Batch]
@@ -31,7 +31,8 @@ EXAMPLES = [
 
 def make_keys(count: int, seed: int = 0, epoch: int = 0) -> tf.Tensor:
     """Keys of the records 0, 1, 2, …: uint64 [count]."""
-    return draws.record_keys(seed, tf.constant(epoch, tf.int64), tf.range(count, dtype=tf.int64))
+    ids = np.arange(count)
+    return tf.constant(keys.record_keys(seed, epoch, ids, np.zeros_like(ids)))
 
 
 def make_batch(

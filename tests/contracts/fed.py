@@ -26,6 +26,16 @@ def open_batches(folder, mode="train", split=None, files=None, graph=None, view=
     )
 
 
+def unindexed(folder):
+    """A folder whose `data` are the same shards and manifest, without an index."""
+    data = folder / "unindexed" / "data"
+    if not data.exists():
+        data.mkdir(parents=True)
+        for path in [*(folder / "data").glob("Split-*"), folder / "data/manifest.json"]:
+            (data / path.name).symlink_to(path)
+    return data.parent
+
+
 def read(folder, mode="train", **arguments):
     return list(open_batches(folder, mode, **arguments).as_numpy_iterator())
 

@@ -30,9 +30,9 @@ from tests.contracts.fed import (
     number_of,
     open_batches,
     read,
+    unindexed,
 )
 from tests.contracts.kinds import COUNT, CROP, HEIGHT, KINDS, PAD, TURN, WIDTH, write_rows
-from tests.feeding.test_service import address  # noqa: F401
 from tests.ingest_runs import ingest, make_pipeline, read_lines
 from tests.shards import flip_bit
 from tests.tiers import wide
@@ -75,9 +75,9 @@ def folder(kind, make):
     ("source", "has_graph", "columns"),
     [
         wide("indexed", False, []),
-        ("streaming", False, ["parity"]),
+        ("scanned", False, ["parity"]),
         ("indexed", True, ["parity"]),
-        wide("streaming", True, []),
+        wide("scanned", True, []),
     ],
 )
 def test_evaluation_gives_the_very_label_of_every_image_once(
@@ -86,7 +86,8 @@ def test_evaluation_gives_the_very_label_of_every_image_once(
     graph, wanted = (folder / "graph" if has_graph else None), kind.truth
     if has_graph and kind.numbered is not None:
         wanted = functools.partial(kind.numbered, names=read_class_names(str(graph)))
-    batches = read(folder, "eval", source=source, graph=graph, columns=columns, dtype="uint8")
+    place = unindexed(folder) if source == "scanned" else folder
+    batches = read(place, "eval", graph=graph, columns=columns, dtype="uint8")
     found = by_number(batches)
     assert sorted(found) == list(range(COUNT))
     for number, (image, label) in found.items():
@@ -154,14 +155,15 @@ WAYS = [
     )
     for name, kind in KINDS.items()
     for place, steps in enumerate(kind.steps)
-    for number, source in enumerate(("indexed", "streaming"))
+    for number, source in enumerate(("indexed", "scanned"))
     if kind.moves or (place + number) % 2 == 0
 ]
 
 
 @pytest.mark.parametrize(("kind", "steps", "source", "view"), WAYS, indirect=["kind"])
 def test_labels_follow_their_images(kind, folder, steps, source, view):
-    batches = read(folder, augment=steps, source=source, view=view, min_visible=0.5, epochs=2)
+    place = unindexed(folder) if source == "scanned" else folder
+    batches = read(place, augment=steps, view=view, min_visible=0.5, epochs=2)
     check_follow(kind, batches)
     assert len(batches) == 2 * len(read(folder))
     if kind.moves and view is VIEW:
@@ -220,19 +222,15 @@ def test_arrays_are_the_batches_of_tensorflow_to_the_bit(kind, folder, mode, ste
         assert ("key" in batch) == (mode == "train")
 
 
-# Of classes, see `tests/feeding/test_service.py`.
 @pytest.mark.parametrize("kind", ["tags", *SAME], indirect=True)
-def test_the_index_streams_and_services_give_each_image_the_same_view(kind, folder, address):  # noqa: F811
+def test_an_index_of_a_scan_gives_the_same_batches(kind, folder):
     steps = CROP if kind.moves else TURN
-    indexed, streamed, served = (
-        by_number(read(folder, augment=steps, seed=8, **more))
-        for more in ({}, {"source": "streaming"}, {"data_service": address})
-    )
-    assert indexed.keys() == streamed.keys() == served.keys()
-    for number, (image, label) in streamed.items():
-        assert_same(indexed[number], (image, label))
-        # There, crops of images are resized by another library.
-        assert_same(served[number], (served[number][0] if kind.moves else image, label))
+    options = {"augment": steps, "seed": 8, "epochs": 2}
+    for ours, theirs in zip(
+        read(folder, **options), read(unindexed(folder), **options), strict=True
+    ):
+        for one, other in zip(*map(tf.nest.flatten, (ours, theirs)), strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("kind", MOVING, indirect=True)

@@ -48,7 +48,7 @@ def test_a_path_names_its_data_set_split_and_shard():
 
 def test_other_files_have_another_way_in():
     assert match_path("records.tfrecord") is None
-    with pytest.raises(UserError, match=r"got 'records\.tfrecord'; set feeding\.source=streaming"):
+    with pytest.raises(UserError, match=r"got 'records\.tfrecord'; read other files by input_fn"):
         parse_path("records.tfrecord")
 
 

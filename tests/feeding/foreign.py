@@ -28,20 +28,31 @@ def describe(number: int, label: str, **further: Sequence[Any]) -> dict[str, Seq
 
 
 def encode(features: Features) -> bytes:
-    """A tf.Example of TensorFlow's own making, the features in this order."""
-    parts = []
-    for key, values in features.items():
-        feature = tf.train.Feature()
-        if values and isinstance(values[0], bytes):
-            feature.bytes_list.value.extend(values)
-        elif values and isinstance(values[0], float):
-            feature.float_list.value.extend(values)
-        else:
-            feature.int64_list.value.extend(values)
-        parts.append(tf.train.Features(feature={key: feature}).SerializeToString())
-    # A map of protocol buffers has no order; its entries are written one after the other.
-    # The first field of an Example is encoded as that of a BytesList.
-    return tf.train.BytesList(value=[b"".join(parts)]).SerializeToString()
+    """A tf.Example with its features in this order, which a map of protocol buffers has not."""
+    entries = [
+        _field(1, _field(1, key.encode()) + _field(2, _encode_feature(values)))
+        for key, values in features.items()
+    ]
+    return _field(1, b"".join(entries))
+
+
+def _encode_feature(values: Sequence[Any]) -> bytes:
+    """One of bytes, floats or ints; of bytes as they are, if that is what is given."""
+    if isinstance(values, bytes):
+        return values
+    feature = tf.train.Feature()
+    if values and isinstance(values[0], bytes):
+        feature.bytes_list.value.extend(values)
+    elif values and isinstance(values[0], float):
+        feature.float_list.value.extend(values)
+    elif values:
+        feature.int64_list.value.extend(values)
+    return feature.SerializeToString()
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """A field of bytes, which TensorFlow encodes as the first of a `BytesList`."""
+    return bytes([number << 3 | 2]) + tf.train.BytesList(value=[content]).SerializeToString()[1:]
 
 
 def write_foreign(path: pathlib.Path, records: Sequence[Features | bytes]) -> str:

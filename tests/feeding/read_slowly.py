@@ -36,7 +36,7 @@ def wait_until_full():
 
 def read(pattern, graph_dir, batch_size, mode="train", **options):
     """The most that is resident while batches are read."""
-    feeding = FeedingOptions(batch_size=batch_size, shuffle_records=1, **options)
+    feeding = FeedingOptions(batch_size=batch_size, **options)
     batches = whole.input_fn(
         [pattern], view=VIEW, feeding=feeding, transform_graph_dir=graph_dir, mode=mode, epochs=None
     )

@@ -218,7 +218,6 @@ def test_several_data_sets_are_read_together(data, tmp_path):
     ("options", "message"),
     [
         ({"augment": ["color_jitter"]}, "feeding.augment has color_jitter; take it behind"),
-        ({"source": "streaming"}, "feeding.source=streaming or feeding.data_service reads without"),
         ({"labels": "one_hot"}, "batches give a class as its id"),
         ({"split": "tests"}, "split must be one of those in .*, got 'tests'; known: train, eval"),
         ({"first_step": 99}, "first_step must be less than"),

@@ -6,8 +6,8 @@ from image_pipeline.components.feeding.budget import (
     Stage,
     check_budget,
     fits,
+    plan_analysis,
     plan_indexed,
-    plan_streaming,
 )
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.views.options import ViewOptions
@@ -28,26 +28,15 @@ def sizes(stages):
     return {stage.name: stage.size_bytes for stage in stages}
 
 
-def test_what_streaming_holds():
-    feeding = FeedingOptions(batch_size=8, shuffle_records=50, files_at_once=3, prefetch_batches=4)
-    assert sizes(plan_streaming(feeding, VIEW, record_bytes=1000, shards=9, use="train")) == {
-        "read ahead": 3 * 262_144,
-        "shuffle window": 50_000,
+def test_what_training_holds():
+    feeding = FeedingOptions(batch_size=8, prefetch_batches=4)
+    assert sizes(plan_indexed(feeding, VIEW, 1000, 5_000, "train")) == {
+        "index": 5_000,
         "encoded batches": 3 * 8 * 1000,
         "views": (3 + 2) * 8 * 600,
         "steps in work": 0,
         "ready batches": 1.25 * (4 + 3 + 2) * 8 * 600 * 4,
     }
-
-
-def test_evaluation_has_no_window_and_no_more_files_than_shards():
-    found = sizes(plan_streaming(FeedingOptions(), VIEW, 1000, shards=2, use="eval"))
-    assert found["shuffle window"] == 0
-    assert found["read ahead"] == 2 * 262_144
-
-
-def test_the_index_counts():
-    assert sizes(plan_indexed(FeedingOptions(), VIEW, 1000, 5_000, "train"))["index"] == 5_000
 
 
 @pytest.mark.parametrize(
@@ -90,21 +79,20 @@ def test_a_plan_within_the_budget_is_told_by_stage():
 
 
 @pytest.mark.parametrize(
-    ("options", "record_bytes", "culprit"),
+    ("options", "index_bytes", "culprit"),
     [
-        # A queue of 50,000 decoded images, as a window of raw records is.
-        ({"shuffle_records": 50_000}, 256 * 256 * 3, "shuffle window"),
+        ({}, 9_000_000_000, "index"),
         # Batches of 20,000 behind a prefetch of 10.
-        ({"batch_size": 20_000, "prefetch_batches": 10}, 20_000, "ready batches"),
+        ({"batch_size": 20_000, "prefetch_batches": 10}, 0, "ready batches"),
     ],
-    ids=["capacity", "prefetch"],
+    ids=["index", "prefetch"],
 )
-def test_a_plan_over_the_budget_is_refused_and_names_the_stage(options, record_bytes, culprit):
+def test_a_plan_over_the_budget_is_refused_and_names_the_stage(options, index_bytes, culprit):
     feeding = FeedingOptions(**options)
-    stages = plan_streaming(feeding, ViewOptions(), record_bytes, shards=16, use="train")
+    stages = plan_indexed(feeding, ViewOptions(), 20_000, index_bytes, "train")
     with pytest.raises(UserError, match=rf"8,000.0 MB; lower what makes the {culprit} large"):
         check_budget(stages, feeding)
-    check_budget(stages[:1], feeding)
+    check_budget(stages[1:2], feeding)
 
 
 def test_the_share_of_memory_is_an_option():
@@ -122,17 +110,12 @@ def test_evaluation_holds_no_random_steps():
 
 def test_an_analysis_holds_views_alone():
     feeding = FeedingOptions(batch_size=8, prefetch_batches=2)
-    assert sizes(plan_streaming(feeding, VIEW, 1000, shards=1, use="analysis")) == {
-        "read ahead": 262_144,
-        "shuffle window": 0,
-        "encoded batches": 3 * 8 * 1000,
-        "views": (2 + 2) * 8 * 600,
-    }
+    assert sizes(plan_analysis(feeding, VIEW)) == {"encoded batches": 0, "views": (2 + 2) * 8 * 600}
 
 
 def test_an_analysis_is_advised_what_it_reads():
     feeding = FeedingOptions(batch_size=10**8)
-    stages = plan_streaming(feeding, VIEW, 1000, shards=1, use="analysis")
+    stages = plan_analysis(feeding, VIEW)
     with pytest.raises(UserError) as caught:
         check_budget(stages, feeding, "analysis")
     message = str(caught.value)

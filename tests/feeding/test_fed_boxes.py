@@ -12,7 +12,14 @@ import tensorflow as tf
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.labels.box_batches import finish_boxes
 from image_pipeline.components.views.options import ViewOptions
-from tests.contracts.fed import assert_same, by_number, check_follow, open_batches, read
+from tests.contracts.fed import (
+    assert_same,
+    by_number,
+    check_follow,
+    open_batches,
+    read,
+    unindexed,
+)
 from tests.contracts.kinds import COUNT, CROP, HEIGHT, KINDS, NAMES, WIDTH, write_rows
 from tests.ingest_runs import ingest
 
@@ -44,13 +51,12 @@ def test_a_crowd_is_not_fed(folder):
 @pytest.mark.parametrize(("size", "fraction"), [((24, 24), 1), ((12, 30), 1), ((24, 30), 0.8)])
 def test_boxes_follow_the_centre_view(folder, size, fraction):
     view = ViewOptions(height_px=size[0], width_px=size[1], crop_fraction=fraction)
-    batches, streamed = (
-        read(folder, "eval", view=view, min_visible=0.4, source=source)
-        for source in ("indexed", "streaming")
+    batches, scanned = (
+        read(place, "eval", view=view, min_visible=0.4) for place in (folder, unindexed(folder))
     )
     check_follow(BOXES, batches)
     assert sum(labels["count"].sum() for _, labels in batches) > 5
-    assert_same(by_number(batches), by_number(streamed))
+    assert_same(by_number(batches), by_number(scanned))
 
 
 def test_a_smaller_visible_share_keeps_more(folder):
@@ -71,16 +77,15 @@ def test_shards_alone_are_padded_to_their_batch(folder, tmp_path):
         assert_same(labels, wanted | own)
 
 
-@pytest.mark.parametrize("source", ["indexed", "streaming"])
-def test_images_without_boxes_have_room_for_one(folder, tmp_path, source):
+def test_images_without_boxes_have_room_for_one(folder, tmp_path):
     shutil.copytree(folder / "raw", tmp_path / "raw")
     table = write_rows(tmp_path / "raw", [BOXES.row(n) | {"boxes": []} for n in range(8)])
     ingest(table, tmp_path / "data", boxes={"classes": NAMES})
     for shard in (tmp_path / "data/Split-train").iterdir():
         shutil.copy(shard, tmp_path / shard.name)
     alone = [f"{tmp_path}/*-of-*"]
-    batches = read(tmp_path, source=source, augment=CROP)
-    for _, labels in batches + read(tmp_path, "eval", files=alone, source="streaming"):
+    batches = read(tmp_path, augment=CROP) + read(unindexed(tmp_path), augment=CROP)
+    for _, labels in batches + read(tmp_path, "eval", files=alone):
         assert (labels["labels"] == -1).all() and labels["boxes"].shape[1:] == (1, 4)
         assert not labels["boxes"].any() and not labels["count"].any()
 

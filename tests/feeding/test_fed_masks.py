@@ -45,9 +45,7 @@ def test_the_order_and_the_pixels_are_those_of_images_without_masks(folder):
             assert set(labels) == {b""}
 
 
-@pytest.mark.parametrize(
-    "more", [{}, {"augment": CROP}, {"mode": "eval", "source": "streaming"}], ids=str
-)
+@pytest.mark.parametrize("more", [{}, {"augment": CROP}, {"mode": "eval"}], ids=str)
 def test_masks_of_a_smaller_view_follow(folder, more):
     check_follow(MASK, read(folder, view=SMALL, **more))
 
@@ -106,7 +104,7 @@ def test_compressed_and_copied_shards_have_masks_too(folder, tmp_path):
     (packed / f"{shard.name}.gz").write_bytes(gzip.compress(shard.read_bytes()))
     shutil.copy(folder / "data/manifest.json", tmp_path)
     for files in ([str(copied)], [str(packed / "*.gz")]):
-        batches = read(folder, "eval", files=files, source="streaming")
+        batches = read(folder, "eval", files=files, cache_dir=str(tmp_path / "cache"))
         assert batches
         for image, mask in each(batches):
             assert_same(mask, MASK.truth(number_of(image)))

@@ -62,15 +62,13 @@ def test_the_class_follows_the_column(folder):
         assert names == ["young" if age < 20 else "old" for age in inputs["age"]]
 
 
-@pytest.mark.parametrize("source", ["indexed", "streaming"])
 @pytest.mark.parametrize("split", ["train", "eval"])
-def test_a_batch_has_the_columns_of_its_images(folder, source, split):
+def test_a_batch_has_the_columns_of_its_images(folder, split):
     batches = input_fn(
         str(folder / "data"),
         split,
         view=VIEW,
         batch_size=3,
-        source=source,
         augment=[],
         columns=["age", "site", "score", "image/filename"],
     )

@@ -122,24 +122,22 @@ def read_labels(folder, data, graph="graph", view=VIEW, **feeding):
     return np.concatenate([labels.numpy() for _, labels in batches])
 
 
-@pytest.mark.parametrize("source", ["indexed", "streaming"])
 @pytest.mark.parametrize("data", ["own", "same", "fewer"])
-def test_a_data_set_of_known_classes_is_fed_whichever_it_is(folder, data, source):
+def test_a_data_set_of_known_classes_is_fed_whichever_it_is(folder, data):
     names = read_class_names(str(folder / "graph"))
-    found = {names[number] for number in read_labels(folder, data, source=source)}
+    found = {names[number] for number in read_labels(folder, data)}
     assert found == set(CLASSES[data])
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("source", ["indexed", "streaming"])
 @pytest.mark.parametrize("data", ["more", "other"])
-def test_classes_that_the_graph_does_not_know_are_refused_by_name(folder, data, source):
+def test_classes_that_the_graph_does_not_know_are_refused_by_name(folder, data):
     manifest = json.loads((folder / data / "manifest.json").read_text())
     counts = manifest["classes"]["train"]
     records = counts["cow"] + counts["hen"]
     message = rf"does not know classes of '.*/{data}': 'cow', 'hen' \({records} records\)"
     with pytest.raises(UserError, match=message):
-        read_labels(folder, data, source=source)
+        read_labels(folder, data)
 
 
 def test_records_that_are_not_read_may_have_any_class(folder):

@@ -59,13 +59,12 @@ def images_by_record(batches):
 
 
 @pytest.mark.parametrize("arguments", [{"mode": "eval"}, {"again": "same"}, {"epochs": 2}])
-@pytest.mark.parametrize("source", ["indexed", "streaming"])
-def test_tensorflows_own_seed_stays_as_it_is(train_shards, source, arguments):
+def test_tensorflows_own_seed_stays_as_it_is(train_shards, arguments):
     tf.random.set_seed(42)
     expected = tf.random.uniform([3]).numpy()
     tf.random.set_seed(42)
     for shard in train_shards:
-        assert read(shard, feeding={"source": source}, **arguments)
+        assert read(shard, **arguments)
     np.testing.assert_array_equal(tf.random.uniform([3]), expected)
 
 
@@ -79,7 +78,6 @@ def _kinds(dataset):
     [
         ({"mode": "eval"}, False),
         ({"mode": "eval", "epochs": 2}, True),
-        ({"mode": "eval", "feeding": {"source": "streaming"}}, True),
         ({"again": "same"}, False),
         ({"again": "next"}, True),
     ],
@@ -137,19 +135,9 @@ def test_nothing_is_random_but_the_order_unless_it_is_named(pattern, augment, ca
 
 
 @settings(max_examples=few())
-@given(
-    seed=st.integers(0, 2**31 - 1),
-    window=st.integers(1, 30),
-    files_at_once=st.integers(1, 6),
-    batch_size=st.integers(1, 25),
-)
-def test_every_epoch_has_every_record_once(pattern, seed, window, files_at_once, batch_size):
-    feeding = {
-        "shuffle_records": window,
-        "files_at_once": files_at_once,
-        "batch_size": batch_size,
-    }
-    batches = read(pattern, seed=seed, feeding=feeding, epochs=2)
+@given(seed=st.integers(0, 2**31 - 1), batch_size=st.integers(1, 25))
+def test_every_epoch_has_every_record_once(pattern, seed, batch_size):
+    batches = read(pattern, seed=seed, feeding={"batch_size": batch_size}, epochs=2)
     per_epoch = -(-RECORDS // batch_size)
     assert len(batches) == 2 * per_epoch
     for epoch in (batches[:per_epoch], batches[per_epoch:]):
@@ -187,13 +175,7 @@ def test_views_differ_between_records_and_epochs(tmp_path):
 def test_a_records_view_does_not_hang_on_how_records_are_read(pattern):
     options = CROPPED
     one = images_by_record(read(pattern, augment=options))
-    other = images_by_record(
-        read(
-            pattern,
-            augment=options,
-            feeding={"batch_size": 3, "files_at_once": 1, "shuffle_records": 2},
-        )
-    )
+    other = images_by_record(read(pattern, augment=options, feeding={"batch_size": 3}))
     for number, image in one.items():
         np.testing.assert_array_equal(image, other[number])
 
@@ -269,8 +251,7 @@ def test_the_transform_graph_is_applied_to_batches(tmp_path):
 
 @pytest.mark.beam
 @pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("source", ["streaming", "indexed"])
-def test_autograph_translates_nothing_of_ours(data_set, monkeypatch, compiled, source):
+def test_autograph_translates_nothing_of_ours(data_set, monkeypatch, compiled):
     """It would take more than half of the time to the first batch of a process."""
     graph = graphs.shared_graph_dir()
     translated = []
@@ -282,7 +263,7 @@ def test_autograph_translates_nothing_of_ours(data_set, monkeypatch, compiled, s
 
     monkeypatch.setattr(transpiler.PyToPy, "transform_function", noted)
     monkeypatch.setattr(compiled_functions, "_COMPILED", {})
-    feeding = {"compiled": compiled, "source": source}
+    feeding = {"compiled": compiled}
     view = ViewOptions(height_px=8, width_px=8)
     pattern = f"{data_set}/Split-train/*"
     assert read(pattern, "train", view, graph, feeding, CROPPED)
@@ -397,3 +378,24 @@ def test_many_crops_that_are_all_the_same_are_refused():
     ):
         FeedingOptions(many_views={"crops": 2}, augment=PLAIN)
     FeedingOptions(many_views={"mirror": True}, augment=PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"source": "streaming"}, "source is no option any more: records are read by their index"),
+        ({"shuffle_records": 99}, "shuffle_records is no .* an epoch is one permutation of all"),
+        ({"files_at_once": 4}, "files_at_once is no .* with shuffle=shards it is shards_at_once"),
+        ({"data_service": "grpc://a:1"}, "data_service is no .* own parts of each batch"),
+    ],
+)
+def test_options_of_earlier_versions_say_what_is_instead(options, told):
+    with pytest.raises(ValueError, match=rf"{told}.*; leave it out"):
+        FeedingOptions.model_validate(options)
+
+
+def test_options_that_earlier_versions_kept_by_default_change_nothing():
+    kept = {"shuffle_records": 10_000, "files_at_once": 16, "data_service": None}
+    for source in ("auto", "indexed"):
+        found = FeedingOptions.model_validate({"batch_size": 3, "source": source, **kept})
+        assert found == FeedingOptions(batch_size=3)

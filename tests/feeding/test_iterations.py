@@ -140,17 +140,6 @@ def test_a_part_of_an_epoch_is_read_once_only(train_shards):
     assert "make another data set, with first_epoch=3, or set again='same'" in told
 
 
-@pytest.mark.e2e
-def test_streamed_records_come_in_another_order_each_time(train_shards):
-    feeding = {"source": "streaming"}
-    data = make(train_shards, feeding=feeding)
-    assert int(data.cardinality()) == tf.data.UNKNOWN_CARDINALITY
-    trained, _, _ = fit(train_shards, data, epochs=3)
-    once = make(train_shards, feeding=feeding, epochs=3).as_numpy_iterator()
-    assert trained == rows_of(train_shards, once)
-    assert len({tuple(batch) for batch in trained}) == 3 * steps(train_shards)
-
-
 def test_random_views_are_those_of_the_epoch(train_shards):
     crops = {"augment": ["random_resized_crop"]}
     data = make(train_shards, feeding=crops)

@@ -35,12 +35,11 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("source", ["indexed", "streaming"])
-def test_lists_are_padded_to_the_longest_of_their_batch(folder, source):
+def test_lists_are_padded_to_the_longest_of_their_batch(folder):
     index = pq.read_table(folder / "data/index.parquet").to_pylist()
     rows = {row["n"]: row for row in index if row["split"] == "eval"}
     view, columns = ViewOptions(height_px=8, width_px=8), ["n", "list_3", "words"]
-    options = {"view": view, "batch_size": 5, "source": source, "columns": columns}
+    options = {"view": view, "batch_size": 5, "columns": columns}
     seen = []
     for inputs, _ in input_fn(str(folder / "data"), "eval", **options).as_numpy_iterator():
         assert inputs.keys() == {"image", *columns, "list_3_length", "words_length"}

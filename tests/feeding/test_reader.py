@@ -75,32 +75,6 @@ def test_order_differs_between_epochs_and_seeds(train_shards):
     assert len({str(order) for order in orders}) == 4
 
 
-def test_pixels_are_those_of_streaming(train_shards):
-    feeding = {"augment": CROPPED}
-    indexed = read(train_shards, feeding=feeding, seed=5)
-    streamed = read(train_shards, feeding=feeding | {"source": "streaming"}, seed=5)
-    assert sorted(flat(indexed)) == sorted(flat(streamed))
-    assert indexed != streamed
-
-
-@pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("augment", [(), CROPPED], ids=["centre", "cropped"])
-def test_columns_keys_and_shares_are_those_of_streaming(train_shards, augment, channels):
-    view = ViewOptions(height_px=8, width_px=8, channels=channels)
-    columns = parse.columns_of((record.FILENAME, record.HEIGHT))
-
-    def rows(source):
-        feeding = FeedingOptions(batch_size=4, augment=augment, source=source)
-        reader = ImageBatches(train_shards, view, feeding, Passes(mode="train", seed=3), columns)
-        return sorted(
-            tuple(np.asarray(values[n]).tobytes() for values in batch.values())
-            for batch in reader.read().as_numpy_iterator()
-            for n in range(len(batch["label"]))
-        )
-
-    assert rows("indexed") == rows("streaming")
-
-
 def test_evaluation_reads_in_the_index_s_order(train_shards):
     assert flat(drawn(train_shards, 0, training=False)) == list(
         range(len(read_index(train_shards)))
@@ -108,7 +82,7 @@ def test_evaluation_reads_in_the_index_s_order(train_shards):
     assert read(train_shards, "eval", seed=1) == read(train_shards, "eval", seed=2)
 
 
-@pytest.mark.parametrize("feeding", [{}, {"source": "streaming"}, {"balance": "uniform"}], ids=str)
+@pytest.mark.parametrize("feeding", [{}, {"balance": "uniform"}], ids=str)
 def test_resuming_at_every_step_gives_what_would_have_followed(train_shards, feeding):
     options = {"feeding": feeding | {"batch_size": 6}, "seed": 3, "epochs": 2, "first_epoch": 1}
     whole = read(train_shards, **options)
@@ -118,9 +92,7 @@ def test_resuming_at_every_step_gives_what_would_have_followed(train_shards, fee
         assert read(train_shards, first_step=step, **options) == whole[step:]
 
 
-@pytest.mark.parametrize(
-    "feeding", [{}, {"source": "streaming"}, {"remainder": "pad"}, {"remainder": "drop"}], ids=str
-)
+@pytest.mark.parametrize("feeding", [{}, {"remainder": "pad"}, {"remainder": "drop"}], ids=str)
 def test_workers_share_each_batch(train_shards, feeding):
     alone = read(train_shards, feeding=feeding, epochs=1)
     for workers in (1, 2, 4):
@@ -456,7 +428,6 @@ def test_any_number_of_threads_gives_the_same_order_and_pixels(train_shards, thr
             "Reading 3 shards by their index, in any order: 0 MB of pixels, decoded once and held.",
         ),
         ({"hold_decoded": False}, "whenever they are read (feeding.hold_decoded=false)."),
-        ({"source": "streaming"}, "Streaming 3 shards through a shuffle window: feeding.source"),
     ],
 )
 def test_the_way_that_was_chosen_is_told_in_one_line(train_shards, caplog, feeding, told):

@@ -113,7 +113,6 @@ def test_views_that_would_meet_are_refused(data):
     [
         ({"balance": "uniform"}, "shuffle=shards draws each record once, .* but balance draws"),
         ({"mix": {"a": 1}}, "leave shuffle at records, or mix out"),
-        ({"source": "streaming"}, r"source is streaming, but \['shuffle=shards'\] need the index"),
     ],
     ids=str,
 )

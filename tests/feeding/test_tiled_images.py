@@ -38,18 +38,17 @@ def read(paths, mode, view, **feeding):
     return [tuple(each.numpy() for each in batch) for batch in batches]
 
 
-@pytest.mark.parametrize("source", ["indexed", "streaming"])
 @pytest.mark.parametrize(
     ("mode", "view"),
     [("train", VIEW), ("eval", VIEW), ("eval", VIEW.model_copy(update={"crop_fraction": 0.5}))],
 )
 def test_batches_are_those_of_images_that_are_decoded_whole(
-    tiled, cut_parts, monkeypatch, source, mode, view
+    tiled, cut_parts, monkeypatch, mode, view
 ):
-    found = read(tiled, mode, view, source=source)
+    found = read(tiled, mode, view)
     used = sum(part is not None for part in cut_parts)
     monkeypatch.setattr(fast_decode, "_has_few_cores", lambda: False)
-    expected = read(tiled, mode, view, source=source)
+    expected = read(tiled, mode, view)
     assert len(found) == len(expected) == PHOTOS // 8 * (2 if mode == "train" else 1)
     for batch, other in zip(found, expected, strict=True):
         for values, others in zip(batch, other, strict=True):

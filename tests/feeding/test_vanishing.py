@@ -33,24 +33,17 @@ def _overwrite(path):
 
 
 @pytest.mark.parametrize(
-    ("source", "change", "says"),
+    ("change", "says"),
     [
-        ("indexed", _cut, "record [0-9]+ of .* is damaged: the shard ends before it"),
-        ("indexed", _overwrite, "record [0-9]+ of .* is damaged: its length field"),
-        (
-            "streaming",
-            os.remove,
-            "tfrecord-0000.-of-00003 is gone, or was replaced by another run, while",
-        ),
-        ("streaming", _cut, "A shard is damaged: truncated record at 0"),
-        ("streaming", _overwrite, "A shard is damaged: corrupted record at 0"),
+        (_cut, "record [0-9]+ of .* is damaged: the shard ends before it"),
+        (_overwrite, "record [0-9]+ of .* is damaged: its length field"),
     ],
 )
-def test_what_changes_while_it_is_read_is_named(made, tmp_path, source, change, says):
+def test_what_changes_while_it_is_read_is_named(made, tmp_path, change, says):
     data = tmp_path / "data"
     shutil.copytree(made, data)
     view = {"height_px": 8, "width_px": 8}
-    options = {"batch_size": 4, "epochs": None, "source": source, "hold_decoded": False}
+    options = {"batch_size": 4, "epochs": None, "hold_decoded": False}
     batches = iter(input_fn(str(data), "train", view=view, **options))
     next(batches)
     for path in glob.glob(f"{data}/*/*tfrecord-*") + glob.glob(f"{data}/*tfrecord-*"):

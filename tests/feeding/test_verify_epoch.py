@@ -184,9 +184,3 @@ def test_shards_without_an_index_are_refused(train_shards, tmp_path):
     copied = shutil.copy(train_shards[0], folder)
     with pytest.raises(UserError, match="has none beside its Split folder; ingest again"):
         verify([str(copied)])
-
-
-@pytest.mark.parametrize("options", [{"source": "streaming"}, {"data_service": "grpc://here:1"}])
-def test_an_epoch_that_streams_is_refused(train_shards, options):
-    with pytest.raises(UserError, match=r"feeding.source=\w+ and .* stream; leave out both"):
-        verify(train_shards, **options)

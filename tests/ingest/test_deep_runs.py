@@ -16,9 +16,9 @@ from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.images import load_image
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.served_images import make_image
 from image_pipeline.components.meaning.options import IngestOptions
-from image_pipeline.components.views.fast import crop_and_resize, take_eval_view
+from image_pipeline.components.views.fast import take_eval_view
+from image_pipeline.components.views.graph import eval_view
 from image_pipeline.components.views.options import ViewOptions
 from tests.fed_views import read_views
 from tests.ingest_runs import ingest, read_lines
@@ -93,7 +93,7 @@ def test_every_value_is_stored_and_read_back(kind, data_set, shards):
         np.testing.assert_array_equal(loaded, expected)
 
 
-@pytest.mark.parametrize("options", [{}, {"source": "streaming"}, {"hold_decoded": False}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"hold_decoded": False}], ids=str)
 def test_batches_have_every_value(kind, shards, options):
     view = view_of(*kind)
     feeding = FeedingOptions(batch_size=4, augment=(), **options)
@@ -124,19 +124,8 @@ def test_serving_makes_the_same_views(kind, shards):
         for row in (0, 7):
             features = parse.parse_record(tf.constant(records.read(row)), parse.IMAGE_COLUMNS)
             take_eval_view(load_image(records, row, kind[1]), view, found)
-            np.testing.assert_array_equal(make_image(features, None, view), found)
-
-
-def test_a_random_crop_is_that_of_serving_but_for_the_last_digits(kind, shards):
-    records, view = StoredRecords(read_index(shards)), view_of(*kind, 5, 9)
-    found, window = np.empty((5, 9, kind[1]), view.dtype), np.array([1, 2, 4, 5])
-    features = parse.parse_record(tf.constant(records.read(3)), parse.IMAGE_COLUMNS)
-    pixels = load_image(records, 3, kind[1])
-    crop_and_resize(pixels, window, found)
-    served = make_image(features, tf.constant(window), view).numpy()
-    most = np.abs(pixels.astype(np.float64)).max()
-    tolerance = 1 if view.dtype == "uint8" else 1e-6 * most
-    np.testing.assert_allclose(found.astype(np.float64), served, rtol=0, atol=tolerance)
+            served = eval_view(parse.decode_record(features, view), view)
+            np.testing.assert_array_equal(served, found)
 
 
 def test_a_view_of_another_type_or_number_of_channels_is_refused(kind, shards):
@@ -212,15 +201,16 @@ def test_gray_of_16_bits_is_read_as_rgb_too(tmp_path):
     ingest(images, tmp_path / "data", prepare=prepare)
     shards = sorted(str(path) for path in tmp_path.glob("data/Split-*/*"))
     expected = {draw("uint16", 1, n).repeat(3, axis=2).astype("f4").tobytes() for n in range(COUNT)}
-    for source in ("indexed", "streaming"):
-        feeding = FeedingOptions(batch_size=4, augment=(), source=source)
-        batches = input_fn(
-            *[shards],
-            **{"view": view_of("uint16", 3), "feeding": feeding},
-            **{"transform_graph_dir": None, "mode": "train", "epochs": 2},
-        )
-        found = {image.tobytes() for images, _ in batches.as_numpy_iterator() for image in images}
-        assert found == expected
+    batches = input_fn(
+        shards,
+        view=view_of("uint16", 3),
+        feeding=FeedingOptions(batch_size=4, augment=()),
+        transform_graph_dir=None,
+        mode="train",
+        epochs=2,
+    )
+    found = {image.tobytes() for images, _ in batches.as_numpy_iterator() for image in images}
+    assert found == expected
 
 
 def test_data_sets_of_different_types_are_not_read_together(tmp_path):

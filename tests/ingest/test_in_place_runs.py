@@ -55,16 +55,13 @@ def _make(output, mode, split="train", **options):
     arguments = {"view": ViewOptions(height_px=5, width_px=5), "feeding": feeding}
     where = {"transform_graph_dir": None, "mode": mode, "seed": 3, "first_epoch": 2}
     files = [f"{output}/Split-{split}/*"]
-    first = (
-        {} if options.get("source") == "streaming" else {"first_step": 3 if split == "train" else 0}
-    )
-    return input_fn(files, **arguments, **where, **first)
+    return input_fn(files, **arguments, **where, first_step=3 if split == "train" else 0)
 
 
 @pytest.mark.parametrize("mode", ["train", "eval"])
 @pytest.mark.parametrize(
     "options",
-    [{}, {"hold_decoded": False}, {"balance": "uniform"}, {"source": "streaming"}],
+    [{}, {"hold_decoded": False}, {"balance": "uniform"}],
 )
 def test_batches_are_the_same(outputs, mode, options):
     copied = _read(outputs / "copied", mode, **options)
@@ -110,14 +107,13 @@ def test_floats_of_many_channels(tmp_path, is_placed):
     assert len(names) == 20
 
 
-@pytest.mark.parametrize("source", ["auto", "streaming"])
-def test_a_file_that_is_gone_is_an_error_before_the_first_batch(tmp_path, source):
+def test_a_file_that_is_gone_is_an_error_before_the_first_batch(tmp_path):
     path = write_hdf5(tmp_path / "a.h5", {"x": IMAGES, "y": LABELS})
     ingest(path, tmp_path / "out", prepare=PREPARE, in_place=True)
-    batches = _make(tmp_path / "out", "train", source=source)
+    batches = _make(tmp_path / "out", "train")
     path.rename(tmp_path / "b.h5")
     with pytest.raises(UserError, match=r"a.h5' \(ingest.in_place\), which is gone"):
-        _make(tmp_path / "out", "train", source=source)
+        _make(tmp_path / "out", "train")
     # While batches are read, TensorFlow quotes the error: its sentence, and little more.
     with pytest.raises(tf.errors.UnknownError, match=r"a.h5' \(ingest.in_place\)") as caught:
         list(batches)

@@ -37,4 +37,4 @@ def graphs(places):
 @pytest.fixture(scope="package")
 def trained(places, graphs):
     """Metrics and answers of a model that was trained in the local folder."""
-    return train(places["local"], "streaming")
+    return train(places["local"])

@@ -40,20 +40,20 @@ def analyze(data_dir: str, graph_dir: str, cache_dir: str | None = None) -> dict
 
 
 def read_batches(
-    root: str, mode: str, source: str, graph_dir: str | None = None
+    root: str, mode: str, graph_dir: str | None = None, **options
 ) -> list[list[np.ndarray]]:
     """One epoch: each batch's images and labels."""
     data = input_fn(
         [f"{root}/data/Split-{mode}/*"],
         mode=mode,
         view=ViewOptions(height_px=SIZE_PX, width_px=SIZE_PX),
-        feeding=FeedingOptions(batch_size=4, source=source),
+        feeding=FeedingOptions(batch_size=4, **options),
         transform_graph_dir=graph_dir or f"{root}/graph",
     )
     return [list(batch) for batch in data.as_numpy_iterator()]
 
 
-def train(root: str, source: str, target: str | None = None) -> tuple[dict, np.ndarray]:
+def train(root: str, target: str | None = None) -> tuple[dict, np.ndarray]:
     """Trains on a root's data for two epochs, and writes to it or to another one.
 
     Returns:
@@ -68,7 +68,7 @@ def train(root: str, source: str, target: str | None = None) -> tuple[dict, np.n
         model_run_dir=f"{target}/run",
         custom_config={
             "view": {"height_px": SIZE_PX, "width_px": SIZE_PX},
-            "feeding": {"batch_size": 4, "source": source},
+            "feeding": {"batch_size": 4},
             "training": {
                 "model": "tests.training.models.build_linear_model",
                 "epochs": 2,

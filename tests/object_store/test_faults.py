@@ -127,7 +127,7 @@ def test_an_analysis_outlasts_a_store_that_drops(store, places, graphs, outlasti
 @pytest.mark.wide
 def test_a_training_outlasts_a_store_that_drops(store, places, graphs, trained, outlasting):
     store.control(fault="drop", kind="each", times=2)
-    metrics, answer = train(places["store"], "streaming", outlasting)
+    metrics, answer = train(places["store"], outlasting)
     assert store.control()["faults"] >= 2 * len(KINDS)
     assert metrics == trained[0]
     np.testing.assert_array_equal(answer, trained[1])
@@ -147,5 +147,5 @@ def test_an_analysis_whose_store_fails_for_good_ends_with_one_message(
 def test_batches_whose_store_fails_for_good_end_with_one_message(store, places, graphs, impatient):
     store.control(fault="drop", kind="read", times=10**6)
     with pytest.raises(Exception) as caught:
-        read_batches(places["store"], "eval", "streaming")
+        read_batches(places["store"], "eval")
     assert find_user_error(caught.value) is not None

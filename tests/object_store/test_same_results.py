@@ -86,10 +86,9 @@ def test_the_analysis_finds_the_same(places, graphs):
     assert graphs["store"] == graphs["local"]
 
 
-@pytest.mark.parametrize("source", ["indexed", "streaming"])
 @pytest.mark.parametrize("mode", ["train", "eval"])
-def test_batches_are_the_same(places, graphs, mode, source):
-    local, store = (read_batches(root, mode, source) for root in places.values())
+def test_batches_are_the_same(places, graphs, mode):
+    local, store = (read_batches(root, mode) for root in places.values())
     assert len(local) > 1
     for ours, theirs in zip(local, store, strict=True):
         for array, other in zip(ours, theirs, strict=True):
@@ -107,8 +106,8 @@ def test_the_analysis_of_s3_finds_the_same(places, graphs):
 
 @pytest.mark.parametrize("mode", ["train", "eval"])
 def test_batches_of_s3_are_the_same(places, graphs, mode):
-    local = read_batches(places["local"], mode, "indexed")
-    found = read_batches("s3://bucket", mode, "auto")
+    local = read_batches(places["local"], mode)
+    found = read_batches("s3://bucket", mode)
     assert len(found) == len(local) > 1
     for ours, theirs in zip(local, found, strict=True):
         np.testing.assert_array_equal(ours[0], theirs[0])
@@ -126,9 +125,7 @@ def test_what_others_write_is_not_on_s3(places):
 @pytest.mark.parametrize("scheme", ["gs", "s3"])
 def test_training_learns_and_exports_the_same(places, graphs, trained, scheme):
     metrics, answer = trained
-    store_metrics, store_answer = train(
-        f"{scheme}://bucket", "streaming", f"{scheme}://bucket/trained-{scheme}"
-    )
+    store_metrics, store_answer = train(f"{scheme}://bucket", f"{scheme}://bucket/trained-{scheme}")
     assert store_metrics == metrics
     assert len(metrics["loss"]) == 2
     np.testing.assert_array_equal(store_answer, answer)

@@ -179,6 +179,8 @@ def test_files_without_records_are_left_out(folder):
     [
         (lambda content: content[:-3], "record 2: the file ends within it"),
         (lambda content: content + b"12345", "record 3: the file ends within it"),
+        (lambda content: content.replace(b"image/width", b"image/widtj"), "record 0: its data or"),
+        (lambda content: content[:12] + b"\xff" + content[13:], "record 0: its data or"),
         (lambda content: bytes([content[0] ^ 1]) + content[1:], "record 0: .*length field"),
     ],
 )

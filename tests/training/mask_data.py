@@ -1,12 +1,14 @@
 """A small data set of images with masks, for tests: coloured rectangles on noise."""
 
 import functools
+import io
 import pathlib
 import tempfile
 
 import numpy as np
 
-from image_pipeline.components.feeding.shard_files import match_files, read_shard
+from image_pipeline.components.dataset.tfrecord import read_records
+from image_pipeline.components.feeding.shard_files import match_files
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.views.options import ViewOptions
@@ -64,5 +66,5 @@ def read_examples(split: str) -> list[bytes]:
     return [
         record
         for path in match_files([split_pattern(split)])
-        for record in read_shard(path).as_numpy_iterator()
+        for record in read_records(io.BytesIO(pathlib.Path(path).read_bytes()))
     ]

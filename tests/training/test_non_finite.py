@@ -132,21 +132,14 @@ def test_records_that_cannot_be_told_say_why():
         stop.on_train_batch_end(0, {"loss": float("nan")})
 
 
-@pytest.mark.parametrize("source", ["auto", "streaming"])
-def test_records_are_named_in_their_order(tmp_path, source):
+def test_records_are_named_in_their_order(tmp_path):
     pattern = shards.write_shards(tmp_path / "Split-train", shards.make_examples(10), 2)
-    options = FeedingOptions(batch_size=4, source=source)
+    options = FeedingOptions(batch_size=4)
     first = name_records([pattern], VIEW, options, 7, Position(7, 0, 0), 1)
     both = name_records([pattern], VIEW, options, 7, Position(7, 0, 0), 2)
     assert len(first) == 4 and both[:4] == first
     every = name_records([pattern], VIEW, options, 7, Position(7, 2, 0), 3)
     assert sorted(every, key=int) == [str(number) for number in range(10)]
-
-
-def test_a_data_service_tells_no_order():
-    served = FeedingOptions.model_construct(data_service="grpc://localhost:1")
-    with pytest.raises(UserError, match="order of arrival"):
-        name_records([], VIEW, served, 0, Position(0), 1)
 
 
 def test_what_is_finite():

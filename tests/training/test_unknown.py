@@ -181,10 +181,11 @@ def test_without_an_unknown_record_nothing_is_changed(tmp_path, monkeypatch):
         assert again["metrics"][name] == pytest.approx(values, rel=1e-5), name
 
 
-def test_without_an_index_nobody_knows_how_many(tmp_path):
-    pattern = shards.write_shards(tmp_path / "Split-train", shards.make_examples(3, ["zebra"]))
-    streaming = FeedingOptions(source="streaming")
-    assert count_unknown([pattern], streaming, graphs.shared_graph_dir(), "train") is None
+def test_an_index_of_a_scan_tells_how_many(tmp_path):
+    examples = shards.make_examples(5, ["zebra", "cat"])
+    pattern = shards.write_shards(tmp_path / "Split-train", examples)
+    graph = graphs.shared_graph_dir()
+    assert count_unknown([pattern], FeedingOptions(), graph, "train") == 3
 
 
 def test_an_index_tells_how_many_of_the_records_that_are_read(tmp_path):

@@ -43,7 +43,7 @@ def shard(request, tmp_path_factory):
 
 def _evaluated(shard, view):
     """Images and labels as evaluation reads them."""
-    feeding = FeedingOptions(batch_size=COUNT, source="streaming")
+    feeding = FeedingOptions(batch_size=COUNT)
     batches = input_fn([shard], view=view, feeding=feeding, transform_graph_dir=None, mode="eval")
     images, labels = next(iter(batches))
     return images.numpy(), labels.numpy()

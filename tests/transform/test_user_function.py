@@ -17,7 +17,7 @@ from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.shard_files import match_files, read_shard
+from image_pipeline.components.feeding.shard_files import match_files
 from image_pipeline.components.function_version import function_version, source_version
 from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.meaning.options import IngestOptions
@@ -100,7 +100,7 @@ def test_a_named_column_reaches_feeding_and_is_not_missed_in_serving(analysed):
     batches = input_fn(
         [str(analysed / "data" / "Split-train" / "*")],
         view=VIEW,
-        feeding=FeedingOptions(batch_size=5, source="streaming"),  # The order of the batch above.
+        feeding=FeedingOptions(batch_size=5),
         transform_graph_dir=str(analysed / "graph"),
         mode="eval",
     )
@@ -118,7 +118,7 @@ def test_serving_reads_the_columns_of_the_label_from_records(analysed):
     network = keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(2)])
     classifier = ServedModel(network, transform, VIEW, ["cat", "dog"])
     pattern = str(analysed / "data" / "Split-train" / "*")
-    examples = tf.stack(list(read_shard(tf.constant(match_files([pattern])[0]))))
+    examples = tf.stack(list(tf.data.TFRecordDataset(match_files([pattern])[0])))
     found = classifier.transform_features(examples)[LABEL]
     assert set(found.numpy()) == {0, 1}
 

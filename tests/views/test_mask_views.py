@@ -7,8 +7,6 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from image_pipeline.components.dataset import record
-from image_pipeline.components.feeding.served_images import make_mask
 from image_pipeline.components.images.prepare import nearest_indices
 from image_pipeline.components.labels.masks import encode_mask
 from image_pipeline.components.views import graph as views
@@ -69,9 +67,6 @@ def test_a_random_crop_is_the_same_in_every_way(data):
     mask = draw_mask(0, h, w)
     fast = np.empty((height, width, 1), np.uint8)
     view_mask(mask, np.array(window, np.int32), view, fast)
-    features = {record.MASK: tf.constant(encode_mask(mask))}
-    served = make_mask(features, tf.constant(window, tf.int32), view)
-    np.testing.assert_array_equal(served, fast)
     for y in range(height):
         for x in range(width):
             row, column = top + _nearest(y, window[2], height), left + _nearest(x, window[3], width)
@@ -98,14 +93,6 @@ def test_a_mask_drawn_as_its_image_has_the_view_of_its_image(size, window):
         mask > 100, np.where(np.abs(image.astype(int) - 100) < 60, mask, image) > 100
     )
     assert (np.abs(image.astype(int) - 100) < 60).mean() < 0.2
-
-
-def test_a_served_mask_of_an_evaluation_is_the_deterministic_view():
-    view, mask = ViewOptions(height_px=9, width_px=12), draw_mask(3, 30, 31)
-    fast = np.empty((9, 12, 1), np.uint8)
-    view_mask(mask, None, view, fast)
-    served = make_mask({record.MASK: tf.constant(encode_mask(mask))}, None, view)
-    np.testing.assert_array_equal(served, fast)
 
 
 def test_a_stored_mask_is_decoded_as_it_was():

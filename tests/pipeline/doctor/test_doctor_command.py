@@ -73,16 +73,6 @@ def test_a_model_that_a_function_of_its_own_compiles_is_measured(data_dir):
     assert json.loads(result.stdout)["stages"]["step"]["images_per_s"] > 0
 
 
-def test_streamed_records_are_measured_too(run_dir):
-    result, _ = call(
-        "doctor", run_dir, *QUICK, "--step-ms", "1", "--json", "--set", "feeding.source=streaming"
-    )
-    found = json.loads(result.stdout)
-    assert list(found["stages"]["every_image"])[:2] == ["read", "decode"]
-    assert found["stages"]["held"] == {}
-    assert found["memory"][0]["name"] == "read ahead"
-
-
 def test_what_cannot_be_kept_is_said_beside_the_json(run_dir, tmp_path):
     copy = tmp_path / "run"
     shutil.copytree(run_dir, copy)
@@ -101,10 +91,7 @@ def test_what_cannot_be_kept_is_said_beside_the_json(run_dir, tmp_path):
         (["{run}", "--seconds", "0"], "0.0 is not in the range"),
         (["{run}", "--profile", "2", "--profile-dir", "{tmp}/file/p"], "--profile-dir must be a"),
         (["{run}", "--set", "training.model=no.such"], "training.model cannot be loaded"),
-        (
-            ["{run}", "--set", "feeding.data_service=grpc://far:1"],
-            "--set feeding.data_service=null to measure",
-        ),
+        (["{run}", "--set", "feeding.data_service=grpc://far:1"], "is no option any more"),
         (["{run}", "--set", "feeding.memory_fraction=1e-9"], "raise memory_fraction"),
     ],
 )

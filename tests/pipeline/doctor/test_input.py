@@ -53,49 +53,39 @@ def decode(pattern, monkeypatch):
     return decode
 
 
-@pytest.mark.parametrize("source", ["indexed", "streaming"])
-def test_of_random_crops_only_these_are_decoded(decode, source, cut_parts):
+def test_of_random_crops_only_these_are_decoded(decode, cut_parts):
     crops = ["random_resized_crop"]
-    _, pixels = decode(RESIZED, augment=crops, source=source)
+    _, pixels = decode(RESIZED, augment=crops)
     assert len(pixels) == 24 and sum(part is not None for part in cut_parts) > 2
     assert len({each.shape for each in pixels}) > 12
 
 
-@pytest.mark.parametrize("source", ["indexed", "streaming"])
-def test_of_views_that_are_cut_the_middle_is_decoded(decode, source, cut_parts):
-    _, pixels = decode(CUT, source=source)
+def test_of_views_that_are_cut_the_middle_is_decoded(decode, cut_parts):
+    _, pixels = decode(CUT)
     assert {each.shape for each in pixels} == {(48, 48, 3)}
     assert len(cut_parts) == 24 and None not in cut_parts
 
 
-@pytest.mark.parametrize("source", ["indexed", "streaming"])
-def test_of_views_that_are_resized_everything_is_decoded(decode, source, cut_parts):
-    _, pixels = decode(RESIZED, source=source)
+def test_of_views_that_are_resized_everything_is_decoded(decode, cut_parts):
+    _, pixels = decode(RESIZED)
     assert all(min(each.shape[:2]) == 160 for each in pixels) and not cut_parts
     assert len({each.tobytes() for each in pixels}) == 12
 
 
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ("indexed", r"record \d+ of .* \(source '.*'\) is damaged: it is torn; run ingest again"),
-        ("streaming", "the record with the id '.*' is damaged: it is torn; write its shard again"),
-    ],
-)
-def test_what_cannot_be_decoded_is_one_message(decode, source, message, monkeypatch):
+def test_what_cannot_be_decoded_is_one_message(decode, monkeypatch):
     def tear(*_):
         raise ValueError("it is torn")
 
     monkeypatch.setattr(own_input, "decode_window", tear)
     with pytest.raises(Exception, match="torn") as raised:
-        decode(RESIZED, source=source)
-    assert re.search(message, str(find_user_error(raised.value)))
+        decode(RESIZED)
+    told = r"record \d+ of .* \(source '.*'\) is damaged: it is torn; run ingest again"
+    assert re.search(told, str(find_user_error(raised.value)))
 
 
-@pytest.mark.parametrize("source", ["indexed", "streaming"])
 @pytest.mark.parametrize("decodes", [True, False])
-def test_how_images_are_stored_is_told_of_those_that_were_read(decode, source, decodes):
-    subject, _ = decode(RESIZED, decodes, source=source)
+def test_how_images_are_stored_is_told_of_those_that_were_read(decode, decodes):
+    subject, _ = decode(RESIZED, decodes)
     assert len(subject.seen) == 24
     index = find_index(subject.paths)
     assert describe_storage(subject) == Storage(
@@ -127,7 +117,6 @@ def damaged(data_dir, tmp_path_factory):
     [
         ("bad_records=stop", "is damaged: its data or the data's checksum is damaged"),
         ("verify=none", "is damaged: its image cannot be decoded (Unknown image file format"),
-        ("source=streaming", "A shard is damaged: corrupted record at 12; `image-pipeline verify`"),
     ],
 )
 def test_a_damaged_record_is_one_message(option, message, damaged):

@@ -143,5 +143,5 @@ def test_a_users_step_that_fails_is_named(pattern):
 
 def test_an_empty_file_has_nothing_to_show(tmp_path):
     pattern = shards.write_shards(tmp_path, [])
-    with pytest.raises(UserError, match="there must be a record to look at"):
+    with pytest.raises(UserError, match="there must be a record to read, but"):
         read_views([pattern], VIEW, FeedingOptions())
