@@ -115,13 +115,14 @@ def explain_invalid(
 def _explain(error: Mapping[str, Any], kind: type[Options], within: Sequence[str]) -> str:
     """One of pydantic's findings in words, as a line."""
     location = ".".join(str(part)[:_MOST_SHOWN] for part in (*within, *error["loc"]))
+    key = str(error["loc"][-1]) if error["loc"] else ""
     if error["type"] != "extra_forbidden":
         message = error["msg"].removeprefix("Value error, ")
         if error["type"] == "value_error":
             return "\n".join(f"  {location or 'config'}: {line}" for line in message.split("\n"))
-        return f"  {location}: {message}, got {show(error['input'])}"
+        hint = f"; what Keras calls so is here {_ELSEWHERE[key]}" if key in _ELSEWHERE else ""
+        return f"  {location}: {message}, got {show(error['input'])}{hint}"
     known = _known_keys(kind, error["loc"][:-1])
-    key = str(error["loc"][-1])
     hint = f"here that is {_ELSEWHERE[key]}; " if key in _ELSEWHERE else suggest(key, known)
     return f"  {location}: unknown key; {hint}known: {', '.join(known)}"
 

@@ -261,7 +261,7 @@ class IngestOptions(TableOptions):
         return self.model_dump_json(exclude=self._unset())
 
     def _unset(self) -> set[str]:
-        return {name for name in _SINCE if getattr(self, name) == _default(name)}
+        return {name for name in _SINCE if not self.is_set(name)}
 
     @classmethod
     def read_stored(cls, stored: dict) -> "IngestOptions":
