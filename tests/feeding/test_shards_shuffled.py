@@ -156,7 +156,6 @@ def test_evaluation_is_shared_by_places(data):
         ({"augment": ["mixup"]}, "a mix of neighbours"),
         ({"shuffle": "shards"}, "but shuffle=shards needs each at its place"),
         ({"bad_records": "skip"}, "but bad_records=skip needs each at its place"),
-        ({"source": "streaming"}, r"source is streaming, but \['own_shards'\] need the index"),
     ],
     ids=str,
 )
