@@ -22,8 +22,13 @@ from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.messages import suggest
 from image_pipeline.components.sources.file_names import name_of, split_of
 from image_pipeline.components.sources.folder import leads_out
-from image_pipeline.components.sources.pixel_shapes import guess_shape
-from image_pipeline.components.sources.rows import EmbeddedImage, Location, Row, check_rows
+from image_pipeline.components.sources.rows import (
+    EmbeddedImage,
+    Location,
+    Row,
+    check_rows,
+    guess_shape,
+)
 from image_pipeline.components.sources.source_kinds import SourceKind
 
 _ROWS_AT_ONCE = 4096

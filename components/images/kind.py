@@ -25,7 +25,6 @@ _FIRST_LAYER = "convert it to PNG, for example with ImageMagick: magick 'FILE[0]
 _RAW = "develop it to JPEG or 16-bit TIFF, for example: darktable-cli FILE FILE.jpg"
 _SVG = "draw it at the size you need, for example: rsvg-convert -w 1024 FILE -o FILE.png"
 _BIG_TIFF = "write it as an ordinary TIFF, for example with libtiff: tiffcp FILE FILE.tif"
-_DICOM = "convert it to PNG, for example with DCMTK: dcm2img FILE FILE.png"
 
 # Signatures, the first that matches counts. Written out, since no library fits: `file` and libmagic
 # are programs to install, and Pillow's own `accept` functions cannot tell a damaged file from one

@@ -56,8 +56,9 @@ from image_pipeline.components.dataset.paths import (
 )
 from image_pipeline.components.ingest.placed_rows import SourceRows, group_by_rows
 from image_pipeline.components.ingest.plan import NOWHERE, Placement, read_places
+from image_pipeline.components.ingest.prepared import read_rows
 from image_pipeline.components.ingest.ranges import Ranges
-from image_pipeline.components.ingest.shards import ShardTask, WrittenShard, read_index
+from image_pipeline.components.ingest.shards import ShardTask, WrittenShard
 from image_pipeline.components.ingest.work_folder import RETRY_MARK, WorkFolder
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.threads import call_together, map_in_order
@@ -339,7 +340,7 @@ def _write_index(
             for name in (INDEX, ROWS)
         )
         with pq.ParquetWriter(pa.PythonFile(index, mode="w"), schema) as writer:
-            tables = map_in_order(read_index, paths, files.count_threads(output_dir), ahead=1)
+            tables = map_in_order(read_rows, paths, files.count_threads(output_dir), ahead=1)
             for shard, table in zip(shards, tables, strict=True):
                 writer.write_table(table)
                 rows.write(seal_shard(make_rows(table, classes), shard.sha256).tobytes())

@@ -129,7 +129,7 @@ def count_unusable(rows: pa.Table) -> tuple[int, int]:
 
 
 def read_rows(path: str) -> pa.Table:
-    """Reads a chunk's rows; local files are mapped into memory, not copied."""
+    """Reads a chunk's rows, or a shard's part of the index; local files are mapped, not copied."""
     if files.is_local(path):
         return pa.ipc.open_file(pa.memory_map(path)).read_all()
     return pa.ipc.open_file(pa.BufferReader(files.read_file(path))).read_all()

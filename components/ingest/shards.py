@@ -144,11 +144,6 @@ def write_shard(task: ShardTask, work: WorkFolder, output_dir: str) -> WrittenSh
     return WrittenShard(task, index_path=index_path, **described)
 
 
-def read_index(index_path: str) -> pa.Table:
-    """Reads a shard's part of the index."""
-    return pa.ipc.open_file(pa.BufferReader(files.read_file(index_path))).read_all()
-
-
 def _write_records(
     task: ShardTask,
     rows: pa.Table,

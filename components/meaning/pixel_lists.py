@@ -10,9 +10,8 @@ from image_pipeline.components.meaning.column_values import first_rows
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.column_types import Items
 from image_pipeline.components.sources.file_names import ending_of
-from image_pipeline.components.sources.pixel_shapes import guess_shape
 from image_pipeline.components.sources.reading import IMAGE_ENDINGS
-from image_pipeline.components.sources.rows import EmbeddedImage, Unusable
+from image_pipeline.components.sources.rows import EmbeddedImage, Unusable, guess_shape
 from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.tables.column_names import usual_columns
 from image_pipeline.components.tables.rows_once import TableRows

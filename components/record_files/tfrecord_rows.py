@@ -36,8 +36,14 @@ from image_pipeline.components.sources.file_names import (
     Files,
     is_folder,
 )
-from image_pipeline.components.sources.pixel_shapes import explain_misfit
-from image_pipeline.components.sources.rows import BOX_COLUMN, EmbeddedImage, Row, Unusable, is_text
+from image_pipeline.components.sources.rows import (
+    BOX_COLUMN,
+    EmbeddedImage,
+    Row,
+    Unusable,
+    explain_misfit,
+    is_text,
+)
 from image_pipeline.components.sources.source_kinds import (
     Asked,
     SourceKind,

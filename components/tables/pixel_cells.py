@@ -17,7 +17,6 @@ from image_pipeline.components import files
 from image_pipeline.components.images.npy import make_header
 from image_pipeline.components.sources.column_types import Items
 from image_pipeline.components.sources.file_names import ending_of
-from image_pipeline.components.sources.pixel_shapes import explain_misfit
 from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.components.sources.rows import (
@@ -26,6 +25,7 @@ from image_pipeline.components.sources.rows import (
     Row,
     TableError,
     Unusable,
+    explain_misfit,
 )
 from image_pipeline.components.sources.understood import understood
 
