@@ -135,10 +135,6 @@ class _Side:
 def find_changes(before_dir: str, now_dir: str) -> Changes:
     """Compares two data sets; their indices are held in memory, about 100 bytes a record.
 
-    Args:
-      before_dir: the folder of the earlier one.
-      now_dir: the folder of the later one.
-
     Raises:
       UserError: if one is no whole data set, or damaged where it is read.
     """

@@ -25,9 +25,6 @@ _AT_ONCE = 16  # Files; a copy holds 8 MiB of each.
 def find_complete(data_dir: str) -> Manifest | None:
     """Reads the manifest of a data set of which every file is there and has its size.
 
-    Args:
-      data_dir: the folder where it might be.
-
     Returns:
       The manifest; None if there is none, or it is damaged, or a file is not as it says.
     """

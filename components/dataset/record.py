@@ -211,10 +211,6 @@ def encode_example(values: Mapping[str, Value], columns: Sequence[Column] = COLU
 def decode_example(data: bytes, columns: Sequence[Column] = COLUMNS) -> dict[str, Any]:
     """Reads what `encode_example` wrote: its inverse, and as strict.
 
-    Args:
-      data: a serialized tf.train.Example.
-      columns: the record's columns.
-
     Returns:
       Feature key to value (a list of values for list columns), in the record's order.
 

@@ -35,9 +35,6 @@ from image_pipeline.components.trees import fetch_file
 def verify_data_set(output_dir: str) -> list[Finding]:
     """Checks a data set against its manifest, its index and its own checksums.
 
-    Args:
-      output_dir: the data set's folder.
-
     Returns:
       What is wrong, by file and record; empty if the data set is intact.
 

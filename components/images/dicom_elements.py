@@ -89,12 +89,7 @@ class Elements:
 
 
 def read_elements(data: bytes, names: Sequence[str]) -> Elements:
-    """Reads some elements of a file.
-
-    Args:
-      data: the whole file.
-      names: their keywords.
-    """
+    """Reads some elements of a file."""
     pydicom = _import()
     return Elements(call_pydicom(pydicom.dcmread, io.BytesIO(data), specific_tags=list(names)))
 

@@ -401,11 +401,6 @@ def _count_reasons(trials: Iterable[_Trial]) -> dict[str, dict]:
 def rehearse(source: Source, refs: Sequence[ImageRef], options: IngestOptions) -> None:
     """Prepares all images and places them in splits, and writes nothing.
 
-    Args:
-      source: of the files.
-      refs: all of them, in their order.
-      options: of ingest, complete.
-
     Raises:
       UserError: as ingest raises it: if too many images are bad or have the bytes of another one
         with another label; `EmptySplit` if a split would be empty.

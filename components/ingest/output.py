@@ -252,11 +252,6 @@ def write_manifest(
 ) -> Manifest:
     """Checks that nothing was lost, then writes the index, the lists and the manifest.
 
-    Args:
-      written: every shard, in any order.
-      work: the working folder.
-      output_dir: where the shards are.
-
     Returns:
       The manifest as it was written.
 

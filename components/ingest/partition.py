@@ -51,11 +51,6 @@ def plan_shards(
 ) -> list[ShardTask]:
     """Plans all shards and writes the rows that their tasks will read, and the books.
 
-    Args:
-      prepared: every chunk, in any order.
-      work: the working folder.
-      options: of ingest.
-
     Returns:
       A task for each shard.
 

@@ -197,11 +197,6 @@ def frame_records(
 ) -> Iterator[tuple[bytes, list[int]]]:
     """Reads and encodes a shard's records.
 
-    Args:
-      rows: the shard's, in order.
-      payloads: the stored images.
-      task: the shard.
-
     Yields:
       Some records, one after the other as the file has them, and the length of each one's data.
     """
