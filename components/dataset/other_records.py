@@ -25,7 +25,10 @@ def explain_other_records(folder: str) -> str | None:
     """
     folder = folder.rstrip("/")
     found = files.list_files(folder, in_split("*"))
-    heads = [_read_head(path) for path in found[:_MOST_FILES]]
+    heads = []
+    for path in found[:_MOST_FILES]:
+        with contextlib.suppress(OSError):  # A folder, or a pipe.
+            heads.append(files.read_file(path, 0, _HEAD_BYTES))
     packed = any(_begins_record(_unpack(head)) for head in heads)
     has_records = packed or any(map(_begins_record, heads))
     if not has_records or files.exists(files.join(folder, INDEX)):
@@ -58,12 +61,6 @@ def explain_no_data_set(folder: str) -> str | None:
         "ingest wrote. If it holds images, ingest them first: image-pipeline ingest --images "
         f'{shlex.quote(folder)} --output data; in Python, ingest({folder!r}, "data").'
     )
-
-
-def _read_head(path: str) -> bytes:
-    with contextlib.suppress(OSError):  # A folder, or a pipe.
-        return files.read_file(path, 0, _HEAD_BYTES)
-    return b""
 
 
 def _unpack(head: bytes) -> bytes:

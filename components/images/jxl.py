@@ -135,7 +135,13 @@ def open_jxl(data: bytes) -> JxlImage:
     is_default = bits.read(1)
     orientation, depth, extra, is_lossy, space, is_srgb = 1, 8, [], True, 0, True
     if not is_default:
-        orientation = _read_extra_fields(bits) if bits.read(1) else 1
+        if bits.read(1):
+            orientation = 1 + bits.read(3)  # As EXIF numbers it.
+            if bits.read(1):  # the size at which to show it
+                _read_size(bits)
+            if bits.read(1) or bits.read(1):
+                message = "a JPEG XL with a preview, or with several frames"
+                raise BadImage(UNSUPPORTED, f"{message}; {_CONVERT}")
         depth = _read_depth(bits)
         bits.read(1)  # whether 16 bits suffice to decode it
         extra = [_read_channel(bits) for _ in range(bits.choose(0, 1, (2, 4), (1, 12)))]
@@ -221,16 +227,6 @@ def _read_size(bits: _Bits) -> tuple[int, int]:
         return height, read_side()
     across, down = _RATIOS[ratio - 1]
     return height, height * across // down
-
-
-def _read_extra_fields(bits: _Bits) -> int:
-    """The orientation, as EXIF numbers it."""
-    orientation = 1 + bits.read(3)
-    if bits.read(1):  # the size at which to show it
-        _read_size(bits)
-    if bits.read(1) or bits.read(1):
-        raise BadImage(UNSUPPORTED, f"a JPEG XL with a preview, or with several frames; {_CONVERT}")
-    return orientation
 
 
 def _read_depth(bits: _Bits) -> int:

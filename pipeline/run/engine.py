@@ -67,7 +67,8 @@ def check_engine(beam_args: Sequence[str]) -> None:
         server or a worker pool does not answer within `CONNECT_TIMEOUT_S` or has too few slots; or
         if a flag, the credentials or a folder of a Dataflow job are missing.
     """
-    given = split_flags(beam_args)
+    # Names and values, without the leading dashes; a switch's value is empty.
+    given = dict(flag.removeprefix("--").partition("=")[::2] for flag in beam_args)
     if LOCAL_BEAM_ARGS[0] in beam_args and tuple(beam_args) != LOCAL_BEAM_ARGS:
         from image_pipeline.components.beam.flags import find_given
 
@@ -90,11 +91,6 @@ def check_engine(beam_args: Sequence[str]) -> None:
         _check_listens("--job_endpoint", endpoint)
     if given.get("environment_type") == "EXTERNAL" and not _is_beside_far_workers(given):
         _check_listens("--environment_config", given.get("environment_config", ""))
-
-
-def split_flags(beam_args: Sequence[str]) -> dict[str, str]:
-    """Names and values of Beam flags, without the leading dashes; a switch's value is empty."""
-    return dict(flag.removeprefix("--").partition("=")[::2] for flag in beam_args)
 
 
 def _check_job_server(runner: str, given: Mapping[str, str]) -> None:

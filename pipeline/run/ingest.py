@@ -109,7 +109,10 @@ def retry_folder(
     """
     images_dir, output_dir = make_paths_absolute(beam_args, images_dir, output_dir)
     with hold_lock(output_dir) as check_lock:
-        source = _find_source(output_dir) or images_dir
+        try:
+            source = read_source(output_dir, read_manifest(output_dir)) or images_dir
+        except FileNotFoundError:  # An interrupted retry continues.
+            source = images_dir
         retry = run_retry(
             images_dir,
             output_dir,
@@ -127,13 +130,6 @@ def retry_folder(
         "changed": retry.changed,
         **summarize_data_set(output_dir),
     }
-
-
-def _find_source(output_dir: str) -> str | None:
-    try:
-        return read_source(output_dir, read_manifest(output_dir))
-    except FileNotFoundError:  # An interrupted retry continues.
-        return None
 
 
 def print_retry(summary: dict[str, Any], console: Console) -> None:
