@@ -207,7 +207,7 @@ def _make_card(manifest: Manifest, name: str, licence: str | None) -> str:
         "---",
         yaml.safe_dump(head, sort_keys=False).rstrip(),
         "---",
-        f"# {name}",
+        f"# {_cell(name)}",
         "",
         f"{books.found:,} files were found: {books.written:,} are records, {books.duplicates:,} "
         f"copies of others, {books.quarantined:,} not usable, {books.skipped:,} not images.",

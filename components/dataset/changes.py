@@ -41,7 +41,9 @@ _LOCATION = {"shard", "record_offset", "record_length", "payload_offset"}
 _ID = "record_id"  # a hash of the name and the bytes of a file
 _OF_STORED = set(INDEX_SCHEMA.names) - _LOCATION - {_SPLIT, _ID, "label", "group", "source"}
 _SAID_OF_NEW = (_SPLIT, "label", "tags", "value")
-_ANNOTATIONS = {"label", "tags", "value", _MASK, *(field.name for field in MASK_FIELDS)}
+_NAMES = {"source", "mask_source"}
+_OF_MASK = {field.name for field in MASK_FIELDS} - _NAMES
+_ANNOTATIONS = {"label", "tags", "value", _MASK, *_OF_MASK}
 _SHA256 = next(column for column in record.METADATA_COLUMNS if column.key == record.SHA256)
 _ROWS = 1 << 14  # of a list that are Python's objects at once
 
@@ -141,16 +143,12 @@ def find_changes(before_dir: str, now_dir: str) -> Changes:
     before, now = _Side(before_dir), _Side(now_dir)
     old_of = before.find(now.sources)
     rows = np.flatnonzero(old_of >= 0)
-    found: dict[int, dict[str, tuple[Any, Any]]] = collections.defaultdict(dict)
-    for name, row, values in _compare_columns(before, now, old_of[rows], rows):
-        found[row][name] = values
+    found = _compare(before, now, old_of[rows], rows)
     for row, own in found.items():
         if own.pop(_ID, None):  # Other bytes, which are stored otherwise, too: that goes without.
             own[_CONTENT] = before.hash_of(int(old_of[row])), now.hash_of(row)
             for name in _OF_STORED.intersection(own):
                 del own[name]
-    for row, values in _compare_masks(before, now, old_of, rows, found):
-        found[row][_MASK] = values
     names = now.table["source"]
     changes = [_judge(_at(names, row), _at(names, row), own) for row, own in found.items()]
     changes += _pair(before, now, old_of)
@@ -172,15 +170,17 @@ def _judge(path: str | None, was: str | None, values: Mapping[str, tuple[Any, An
         kinds = {GONE} if became[0] == _RECORD else {NEW} if became[1] == _RECORD else set()
         return Change(path, was, tuple(kinds), values)
     kinds = {RENAMED} if path != was else set()
+    # A mask that is stored at another size has other pixels for that.
+    of_stored = _OF_STORED | _OF_MASK if {"height", "width"} & values.keys() else _OF_STORED
     for name in values:
         if name == _CONTENT:
             kinds.add(CONTENT)
+        elif name in of_stored:
+            kinds.add(STORED)
         elif name in _ANNOTATIONS or name.startswith("box_"):
             kinds.add(RELABELLED)
-        elif name == _SPLIT:
-            kinds.add(MOVED)
         else:
-            kinds.add(STORED if name in _OF_STORED else COLUMNS)
+            kinds.add(MOVED if name == _SPLIT else COLUMNS)
     return Change(path, was, tuple(kind for kind in KINDS if kind in kinds), values)
 
 
@@ -190,15 +190,29 @@ def _at(column: pa.ChunkedArray, row: int) -> Any:
     return None if value != value else value
 
 
+def _compare(
+    before: _Side, now: _Side, old_rows: np.ndarray, rows: np.ndarray
+) -> dict[int, dict[str, tuple[Any, Any]]]:
+    """Of each pair of records that differs, by its row now: what differs, and both values."""
+    found: dict[int, dict[str, tuple[Any, Any]]] = collections.defaultdict(dict)
+    for name, row, values in _compare_columns(before, now, old_rows, rows):
+        found[row][name] = values
+    for row, values in _compare_masks(before, now, old_rows, rows, found):
+        found[row][_MASK] = values
+    return found
+
+
 def _compare_columns(
     before: _Side, now: _Side, old_rows: np.ndarray, rows: np.ndarray
 ) -> Iterator[tuple[str, int, tuple[Any, Any]]]:
-    """Of the records that both have: each column that differs, the row now, and both values."""
+    """Each column that differs, the row now, and both values."""
     names = dict.fromkeys([*before.table.column_names, *now.table.column_names])
-    for name in [each for each in names if each not in _LOCATION and each != "source"]:
+    for name in [each for each in names if each not in _LOCATION | _NAMES]:
         old, new = before.take(name, old_rows), now.take(name, rows)
         for number in _find_differing(old, new):
-            yield name, int(rows[number]), (_at(old, number), _at(new, number))
+            values = _at(old, number), _at(new, number)
+            if values != (None, None):  # A number that is missing, of a column that is new.
+                yield name, int(rows[number]), values
 
 
 def _find_differing(old: pa.ChunkedArray, new: pa.ChunkedArray) -> Iterable[int]:
@@ -207,7 +221,9 @@ def _find_differing(old: pa.ChunkedArray, new: pa.ChunkedArray) -> Iterable[int]
         spans = range(0, len(new), _ROWS)
         blocks = ((old.slice(n, _ROWS).to_pylist(), new.slice(n, _ROWS).to_pylist()) for n in spans)
         pairs = itertools.chain.from_iterable(zip(*both, strict=True) for both in blocks)
-        return [number for number, (one, other) in enumerate(pairs) if one != other]
+        # In a list, not-a-number is equal to itself in its text alone.
+        differ = (one != other and repr(one) != repr(other) for one, other in pairs)
+        return [number for number, differs in enumerate(differ) if differs]
     equal = pc.or_(pc.fill_null(pc.equal(old, new), False), pc.and_(old.is_null(), new.is_null()))
     if pa.types.is_floating(new.type):
         equal = pc.or_(equal, pc.fill_null(pc.and_(pc.is_nan(old), pc.is_nan(new)), False))
@@ -217,41 +233,49 @@ def _find_differing(old: pa.ChunkedArray, new: pa.ChunkedArray) -> Iterable[int]
 def _compare_masks(
     before: _Side,
     now: _Side,
-    old_of: np.ndarray,
+    old_rows: np.ndarray,
     rows: np.ndarray,
     found: Mapping[int, Mapping[str, Any]],
 ) -> Iterator[tuple[int, tuple[str, str]]]:
     """The masks that differ though the index says the same of them: read, byte by byte."""
-    mask = {field.name for field in MASK_FIELDS}
-    if not all(mask <= set(side.table.column_names) for side in (before, now)):
+    if not all(set(side.table.column_names) >= _OF_MASK for side in (before, now)):
         return
-    for row in rows.tolist():
-        if not mask.intersection(found.get(row, ())):
-            old, new = before.records.read_mask(int(old_of[row])), now.records.read_mask(row)
+    for old_row, row in zip(old_rows.tolist(), rows.tolist(), strict=True):
+        if not (_OF_MASK | {"height", "width"}) & found.get(row, {}).keys():
+            old, new = before.records.read_mask(old_row), now.records.read_mask(row)
             if old != new:
                 yield row, (f"{len(old):,} bytes", f"{len(new):,} other bytes")
 
 
 def _pair(before: _Side, now: _Side, old_of: np.ndarray) -> Iterator[Change]:
-    """The records of which only one data set has the name; those of equal bytes were renamed."""
+    """The records of which only one data set has the name.
+
+    Those of equal bytes were renamed, if the other data set does not know their names at all: what
+    was, or is now, a copy was not.
+    """
+    was, names = (side.table["source"] for side in (before, now))
     gone_rows = np.ones(len(before.table), bool)
     gone_rows[old_of[old_of >= 0]] = False
     gone: dict[str, collections.deque[int]] = collections.defaultdict(collections.deque)
+    listed: list[int] = []
     for row in np.flatnonzero(gone_rows).tolist():
-        gone[before.hash_of(row)].append(row)
+        is_listed = _at(was, row) in now.states
+        (listed if is_listed else gone[before.hash_of(row)]).append(row)
+    renamed: dict[int, int] = {}
     for row in np.flatnonzero(old_of < 0).tolist():
-        path, content = _at(now.table["source"], row), now.hash_of(row)
-        if gone[content]:
-            old = gone[content].popleft()
-            pairs = _compare_columns(before, now, np.array([old]), np.array([row]))
-            values = {name: both for name, _, both in pairs if name != _ID}
-            yield _judge(path, _at(before.table["source"], old), values)
-        else:
-            state = before.states.get(path)
-            said = {name: (None, value) for name, value in now.values_of(row).items()}
-            yield _judge(path, None if state is None else path, {_STATE: (state, _RECORD), **said})
-    for row in (row for rows in gone.values() for row in rows):
-        path = _at(before.table["source"], row)
+        path = _at(names, row)
+        state = before.states.get(path)
+        if state is None and gone and (same := gone[now.hash_of(row)]):
+            renamed[row] = same.popleft()
+            continue
+        said = {name: (None, value) for name, value in now.values_of(row).items()}
+        yield _judge(path, None if state is None else path, {_STATE: (state, _RECORD), **said})
+    found = _compare(before, now, *(np.array([*each], int) for each in (renamed.values(), renamed)))
+    for row, old in renamed.items():
+        values = {name: both for name, both in found.get(row, {}).items() if name != _ID}
+        yield _judge(_at(names, row), _at(was, old), values)
+    for row in itertools.chain(listed, *gone.values()):
+        path = _at(was, row)
         state = now.states.get(path)
         said = {name: (value, None) for name, value in before.values_of(row).items()}
         yield _judge(None if state is None else path, path, {_STATE: (_RECORD, state), **said})

@@ -7,6 +7,7 @@ import re
 import shutil
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
@@ -106,6 +107,32 @@ def test_backwards_what_was_new_is_gone(edited):
 def test_nothing_differs_from_itself(edited):
     found = find_changes(str(edited[0]), str(edited[0]))
     assert (found.files, found.options, found.records) == ([], {}, (24, 24))
+
+
+def test_copies_were_not_renamed(tmp_path):
+    """The first of equal files by name is the record; the other one is there all the same."""
+    images = write_folder(tmp_path / "images", per_class=6)
+    ingest(images, tmp_path / "before")
+    shutil.copy(images / "cat" / "001.png", images / "cat" / "000a.png")
+    ingest(images, tmp_path / "now")
+    split = split_of(tmp_path / "now", "cat/000a.png")
+    copied = changes_of(tmp_path / "before", tmp_path / "now")
+    removed = changes_of(tmp_path / "now", tmp_path / "before")
+    copy = "duplicate of cat/000a.png"
+    assert [(each.path, each.was, each.kinds, each.values) for each in copied.values()] == [
+        ("cat/000a.png", None, ("new",), is_record("cat", split)),
+        (
+            *("cat/001.png", "cat/001.png", ("gone",)),
+            was_record("cat", split) | {"became": ("record", copy)},
+        ),
+    ]
+    assert [(each.path, each.was, each.kinds, each.values) for each in removed.values()] == [
+        (None, "cat/000a.png", ("gone",), was_record("cat", split)),
+        (
+            *("cat/001.png", "cat/001.png", ("new",)),
+            is_record("cat", split) | {"became": (copy, "record")},
+        ),
+    ]
 
 
 def test_the_command_prints_what_json_lists(edited, capsys):
@@ -212,6 +239,49 @@ def test_a_mask_with_as_many_pixels_of_each_class(tmp_path):
         ingest(tmp_path / name, tmp_path / f"{name}_set", masks=PAIRS)
     (found,) = find_changes(str(tmp_path / "old_set"), str(tmp_path / "new_set")).files
     assert (found.path, found.kinds) == ("images/04.png", ("relabelled",))
+
+
+def test_a_mask_of_a_renamed_image(tmp_path):
+    """Its mask is looked at, too, though as many pixels are of each class."""
+    write_scenes(tmp_path / "old", 12)
+    shutil.copytree(tmp_path / "old", tmp_path / "new")
+    for folder in ("images", "masks"):
+        old = next((tmp_path / "new" / folder).glob("04.*"))
+        old.rename(old.with_stem("90"))
+    path = tmp_path / "new" / "masks" / "90.png"
+    path.write_bytes(encode_png(np.asarray(Image.open(path))[::-1]))
+    for name in ("old", "new"):
+        ingest(tmp_path / name, tmp_path / f"{name}_set", masks=PAIRS)
+    (found,) = find_changes(str(tmp_path / "old_set"), str(tmp_path / "new_set")).files
+    assert found.path == "images/90.png"
+    assert found.kinds == ("renamed", "relabelled")
+    assert [*found.values] == ["mask"]
+
+
+def test_masks_at_another_size_are_stored_otherwise(tmp_path):
+    write_scenes(tmp_path / "scenes", 6)
+    for name, size_px in (("before", 256), ("now", 8)):
+        prepare = {"encoding": "png", "size_px": size_px}
+        ingest(tmp_path / "scenes", tmp_path / name, masks=PAIRS, prepare=prepare)
+    found = find_changes(str(tmp_path / "before"), str(tmp_path / "now"))
+    assert {kind: count for kind, count in found.counts.items() if count} == {"stored otherwise": 6}
+
+
+def test_missing_numbers_of_a_list_are_no_difference(tmp_path):
+    """Not-a-number is what it was, also within a list and where the column is new."""
+    (tmp_path / "images").mkdir()
+    rows = []
+    for number in range(4):
+        (tmp_path / "images" / f"{number}.png").write_bytes(encode_png(draw(number)))
+        row = {"image": f"images/{number}.png", "label": "cat", "speeds": [1.5, float("nan")]}
+        rows.append({**row, "weight": 2.5 if number == 2 else None})
+    for name, kept in (("before", 3), ("now", 4)):
+        table = pa.Table.from_pylist([dict(list(row.items())[:kept]) for row in rows])
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+        ingest(tmp_path / f"{name}.parquet", tmp_path / name)
+    (found,) = find_changes(str(tmp_path / "before"), str(tmp_path / "now")).files
+    assert (found.path, found.kinds) == ("images/2.png", ("other columns",))
+    assert found.values == {"weight": (None, 2.5)}
 
 
 def test_other_options_store_otherwise(tmp_path):
