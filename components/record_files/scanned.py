@@ -12,7 +12,7 @@ import hashlib
 import json
 import logging
 import os
-import shutil
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,7 +20,6 @@ import google_crc32c
 import numpy as np
 
 from image_pipeline.components import files
-from image_pipeline.components.archives.file_bytes import open_packed
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.examples import Feature, Kind, parse_example
 from image_pipeline.components.dataset.index import DataSet, RecordIndex
@@ -42,6 +41,8 @@ _VERSION = 1
 # Files that are scanned side by side: those of a store wait for its answers.
 _STORE_FILES = 32
 _ID = 16  # bytes
+# What zlib takes for gzip or zlib, whichever it is; and what is read of it at once.
+_ANY_PACKING, _PACKED_BYTES = 47, 2**16
 _MOST_PX, _MOST_CHANNELS = 2**31 - 1, 255  # as rows of the index have them
 # The features that each record must have, with one value.
 _NEEDED: Mapping[str, Kind] = {
@@ -116,7 +117,7 @@ def _open(path: str, cache_dir: str) -> tuple[str, _State, _Scanned]:
             return (copy if found.packing else path), state, found
     packing = find_packing(path)
     if packing:
-        _unpack(state, packing, copy)
+        _unpack(state, copy)
     found = _scan(path, copy if packing else path, None if packing else state.size_bytes)
     found = found._replace(packing=packing)
     _keep(places, state, found)
@@ -136,15 +137,28 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 
 
-def _unpack(state: _State, packing: str, copy: str) -> None:
+def _unpack(state: _State, copy: str) -> None:
+    """Unpacks gzip, of one or more members, or zlib, and looks at their checksums."""
     _LOG.info("Unpacking %s to %s, to be read in any order.", state.path, copy)
-    try:
-        packed = open_packed(state.path, packing, state.modified_ns, is_checked=True)
-        packed.seek(0)
-        with files.write_atomically(copy) as file:
-            shutil.copyfileobj(packed, file, 2**20)
-    except (OSError, EOFError) as error:
-        raise _damaged(state.path, f"it cannot be unpacked ({error})") from error
+    with files.open_input(state.path) as packed:
+        try:
+            with files.write_atomically(copy) as file:
+                unpacker = zlib.decompressobj(_ANY_PACKING)
+                while block := packed.read(_PACKED_BYTES):
+                    while block:
+                        if unpacker.eof:
+                            unpacker = zlib.decompressobj(_ANY_PACKING)
+                        file.write(unpacker.decompress(block))
+                        block = unpacker.unused_data
+                if not unpacker.eof:
+                    raise zlib.error("it ends too early")
+        except zlib.error as error:
+            raise _damaged(state.path, f"it cannot be unpacked ({error})") from error
+        except OSError as error:
+            raise UserError(
+                f"{state.path} must be unpacked to be read in any order, but {copy} cannot be "
+                f"written ({error.strerror}); set feeding.cache_dir to a folder with room for it."
+            ) from error
 
 
 def _scan(path: str, read_from: str, size_bytes: int | None) -> _Scanned:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import pathlib
+import zlib
 
 import numpy as np
 import pytest
@@ -140,11 +141,18 @@ def test_the_index_of_a_split_is_not_in_its_folder(tmp_path):
     assert len(os.listdir(tmp_path / "Split-train")) == 1
 
 
-@pytest.mark.parametrize("ending", [".gz", ""])
-def test_packed_files_are_unpacked_once(folder, scans, ending):
+def compress_in_members(content):
+    return gzip.compress(content[:100]) + gzip.compress(content[100:])
+
+
+@pytest.mark.parametrize(
+    ("ending", "pack"),
+    [(".gz", gzip.compress), ("", gzip.compress), ("", compress_in_members), ("", zlib.compress)],
+)
+def test_packed_files_are_unpacked_once(folder, scans, ending, pack):
     plain = scan(folder)
     for path in sorted(folder.glob("*.tfrecord")):
-        (folder / f"{path.name}.packed{ending}").write_bytes(gzip.compress(path.read_bytes()))
+        (folder / f"{path.name}.packed{ending}").write_bytes(pack(path.read_bytes()))
     index = scan(folder, "*.packed*")
     assert index.label.tolist() == plain.label.tolist()
     assert StoredRecords(index).read(4, True) == StoredRecords(plain).read(4, True)
@@ -156,12 +164,22 @@ def test_packed_files_are_unpacked_once(folder, scans, ending):
     assert len(scan(folder, "*.packed*")) == 6 and len(scans) == 5
 
 
-def test_a_packed_file_that_is_cut_is_named(folder):
-    content = gzip.compress((folder / "a.tfrecord").read_bytes())
-    (folder / "c.gz").write_bytes(content[: len(content) // 2])
+@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
+@pytest.mark.parametrize("damage", [lambda data: data[:-1], lambda data: data[:-1] + b"\xff"])
+def test_a_packed_file_that_is_damaged_is_named(folder, pack, damage):
+    (folder / "c.gz").write_bytes(damage(pack((folder / "a.tfrecord").read_bytes())))
     with pytest.raises(UserError, match=r"c\.gz is damaged: .*; write it again, or leave it out"):
         scan(folder, "*.gz")
     assert not os.path.exists(folder / ".image-pipeline-index" / "c.gz.rows")
+    assert os.listdir(folder.parent / "cache" / "unpacked") == []
+
+
+def test_where_nothing_can_be_unpacked_the_option_is_named(folder):
+    (folder / "c.gz").write_bytes(gzip.compress((folder / "a.tfrecord").read_bytes()))
+    (folder.parent / "cache").write_text("a file, where the folder would be")
+    told = r"c\.gz must be unpacked .* cannot be written \(.+\); set feeding\.cache_dir to a folder"
+    with pytest.raises(UserError, match=told):
+        scan(folder, "*.gz")
 
 
 def test_files_without_records_are_left_out(folder):
