@@ -180,9 +180,13 @@ class FeedingOptions(Options):
         """Says what replaces an option of earlier versions; what they had by default is ignored."""
         if not isinstance(given, Mapping):
             return given
-        for name, (defaults, instead) in _REMOVED.items():
-            if name in given and given[name] not in defaults:
-                raise ValueError(f"{name} is no option any more: {instead}; leave it out.")
+        removed = [
+            f"{name} is no option any more: {instead}; leave it out."
+            for name, (defaults, instead) in _REMOVED.items()
+            if name in given and given[name] not in defaults
+        ]
+        if removed:
+            raise ValueError(" ".join(removed))
         return {name: value for name, value in given.items() if name not in _REMOVED}
 
     rules = (

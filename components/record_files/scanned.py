@@ -157,7 +157,7 @@ def _unpack(state: _State, copy: str) -> None:
         except OSError as error:
             raise UserError(
                 f"{state.path} must be unpacked to be read in any order, but {copy} cannot be "
-                f"written ({error.strerror}); set feeding.cache_dir to a folder with room for it."
+                f"written ({error.strerror or error}); set feeding.cache_dir to a folder with room for it."
             ) from error
 
 

@@ -387,6 +387,10 @@ def test_many_crops_that_are_all_the_same_are_refused():
         ({"shuffle_records": 99}, "shuffle_records is no .* an epoch is one permutation of all"),
         ({"files_at_once": 4}, "files_at_once is no .* with shuffle=shards it is shards_at_once"),
         ({"data_service": "grpc://a:1"}, "data_service is no .* own parts of each batch"),
+        (
+            {"files_at_once": 4, "source": "streaming"},
+            "source is no option any more: .* leave it out. files_at_once is no option",
+        ),
     ],
 )
 def test_options_of_earlier_versions_say_what_is_instead(options, told):
