@@ -155,9 +155,10 @@ def _unpack(state: _State, copy: str) -> None:
         except zlib.error as error:
             raise _damaged(state.path, f"it cannot be unpacked ({error})") from error
         except OSError as error:
+            why = error.strerror or error
             raise UserError(
                 f"{state.path} must be unpacked to be read in any order, but {copy} cannot be "
-                f"written ({error.strerror or error}); set feeding.cache_dir to a folder with room for it."
+                f"written ({why}); set feeding.cache_dir to a folder with room for it."
             ) from error
 
 
