@@ -81,7 +81,7 @@ def test_what_only_tensorflow_reads_is_where_it_can():
         ({record.BOX_LABEL.key: [1, 2]}, BOXES),
         ({record.BOX_LABEL.key: []}, BOXES),
     ],
-    ids=str,
+    ids=["classes", "masks", "boxes", "no boxes"],
 )
 @pytest.mark.parametrize("ending", ["", ".gz"])
 def test_the_first_record_tells_the_labels(tmp_path, further, kind, ending):
