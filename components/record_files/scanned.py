@@ -1,8 +1,8 @@
 """TFRecords that others wrote: one scan makes an index of them, so that they are read as ours are.
 
-The index is kept for later runs and other processes, file by file, beside the files, or, where
-nothing can be written there, in a folder of this machine. It is made anew once a file has another
-size or time. What is packed cannot be read from anywhere, and is unpacked into that folder.
+The index is kept for later runs and other processes, file by file, beside the files' folder, or,
+where nothing can be written there, in a folder of this machine. It is made anew once a file has
+another size or time. What is packed cannot be read from anywhere, and is unpacked into that folder.
 """
 
 import collections
@@ -79,7 +79,7 @@ def scan_files(paths: Sequence[str], cache_dir: str) -> RecordIndex:
 
     Args:
       paths: of the files, or their URIs, sorted.
-      cache_dir: a folder of this machine for what cannot be kept beside them.
+      cache_dir: a folder of this machine for what cannot be kept beside their folder.
 
     Raises:
       UserError: if a file is damaged, or has a record without what is read of each; if there is no
@@ -100,7 +100,7 @@ def scan_files(paths: Sequence[str], cache_dir: str) -> RecordIndex:
 
 
 def _find_root(path: str) -> str:
-    """The folder of a file, or that of all splits: others may read all files of a split's."""
+    """The folder of a file, or that of all splits."""
     folder = path.rpartition("/")[0] or "."
     above, _, name = folder.rpartition("/")
     return (above or ".") if name.startswith(OF_SPLIT) else folder
@@ -124,13 +124,18 @@ def _open(path: str, cache_dir: str) -> tuple[str, _State, _Scanned]:
     return (copy if packing else path), state, found
 
 
-def _list_places(path: str, cache_dir: str) -> tuple[str, str]:
-    """Where the index of a file may be kept, the better place first."""
-    folder, _, name = path.rpartition("/")
-    split = folder.rpartition("/")[2]
-    within = [split] if split.startswith(OF_SPLIT) else []
-    beside = files.join(_find_root(path), _FOLDER, *within, f"{name}.rows")
-    return beside, os.path.join(cache_dir, "scanned", _hash(files.make_absolute(path)))
+def _list_places(path: str, cache_dir: str) -> list[str]:
+    """Where the index of a file may be kept, the better place first.
+
+    Beside its folder and not in it: TensorFlow's `*` matches hidden names, too, so that others who
+    read all of the folder would read it.
+    """
+    whole = files.make_absolute(path)
+    folder, _, name = whole.rpartition("/")
+    above, _, own = folder.rpartition("/")
+    is_below_top = bool(above) and not above.endswith(":/")  # of the disk, or of a bucket
+    beside = [files.join(above, _FOLDER, own, f"{name}.rows")] if is_below_top else []
+    return [*beside, os.path.join(cache_dir, "scanned", _hash(whole))]
 
 
 def _hash(text: str) -> str:

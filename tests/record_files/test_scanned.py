@@ -88,7 +88,7 @@ def test_a_file_is_scanned_once_and_again_once_it_was_changed(folder, scans):
     first, again = scan(folder), scan(folder)
     assert sorted(scans) == ["a.tfrecord", "b.tfrecord"]
     assert again.identity == first.identity
-    assert sorted(os.listdir(folder / ".image-pipeline-index")) == [
+    assert sorted(os.listdir(folder.parent / ".image-pipeline-index" / "in")) == [
         *("a.tfrecord.rows", "b.tfrecord.rows")
     ]
     write_foreign(folder / "b.tfrecord", [DOG, DOG, CAT, CAT])
@@ -114,31 +114,38 @@ def test_a_file_is_scanned_once_and_again_once_it_was_changed(folder, scans):
 )
 def test_a_damaged_index_is_made_anew(folder, scans, damage):
     labels = scan(folder).label.tolist()
-    kept = folder / ".image-pipeline-index" / "a.tfrecord.rows"
+    kept = folder.parent / ".image-pipeline-index" / "in" / "a.tfrecord.rows"
     kept.write_bytes(damage(kept.read_bytes()))
     assert scan(folder).label.tolist() == labels
     assert sorted(scans) == ["a.tfrecord", "a.tfrecord", "b.tfrecord"]
 
 
 def test_where_nothing_can_be_written_the_index_is_in_the_cache(folder, scans):
-    (folder / ".image-pipeline-index").write_text("a file, where the folder would be")
+    (folder.parent / ".image-pipeline-index").write_text("a file, where the folder would be")
     labels = scan(folder).label.tolist()
     assert scan(folder).label.tolist() == labels and len(scans) == 2
     assert len(os.listdir(folder.parent / "cache" / "scanned")) == 2
 
 
 def test_where_nothing_can_be_kept_it_says_so(folder, scans, caplog):
-    (folder / ".image-pipeline-index").write_text("a file")
+    (folder.parent / ".image-pipeline-index").write_text("a file")
     (folder.parent / "cache").write_text("a file")
     assert len(scan(folder)) == len(scan(folder)) == 6 and len(scans) == 4
     assert "a.tfrecord is not kept, and made anew each time: " in caplog.text
 
 
-def test_the_index_of_a_split_is_not_in_its_folder(tmp_path):
-    pattern = shards.write_shards(tmp_path / "Split-train", shards.make_examples(3))
-    scan_files([pattern.replace("*", "00000-of-00001")], str(tmp_path / "cache"))
-    assert sorted(os.listdir(tmp_path)) == [".image-pipeline-index", "Split-train"]
-    assert len(os.listdir(tmp_path / "Split-train")) == 1
+@pytest.mark.parametrize("name", ["Split-train", "mine"])
+def test_the_index_is_not_where_others_read_all_files(tmp_path, name):
+    path = write_foreign(tmp_path / name / "a.tfrecord", [CAT])
+    scan_files([path], str(tmp_path / "cache"))
+    assert sorted(os.listdir(tmp_path)) == [".image-pipeline-index", name]
+    assert tf.io.gfile.glob(f"{tmp_path / name}/*") == [path]
+
+
+@pytest.mark.parametrize("path", ["/a.tfrecord", "/top/a.tfrecord", "gs://bucket/a.tfrecord"])
+def test_beside_the_folders_of_the_top_nothing_is_kept(path):
+    (place,) = scanned._list_places(path, "cache")
+    assert place.startswith("cache/scanned/")
 
 
 def compress_in_members(content):
@@ -170,7 +177,7 @@ def test_a_packed_file_that_is_damaged_is_named(folder, pack, damage):
     (folder / "c.gz").write_bytes(damage(pack((folder / "a.tfrecord").read_bytes())))
     with pytest.raises(UserError, match=r"c\.gz is damaged: .*; write it again, or leave it out"):
         scan(folder, "*.gz")
-    assert not os.path.exists(folder / ".image-pipeline-index" / "c.gz.rows")
+    assert not os.path.exists(folder.parent / ".image-pipeline-index" / "in" / "c.gz.rows")
     assert os.listdir(folder.parent / "cache" / "unpacked") == []
 
 
@@ -276,7 +283,7 @@ def test_names_that_are_not_utf_8_stay_apart(tmp_path):
 def test_scans_at_once_find_the_same(folder):
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         assert [*map(len, pool.map(lambda _: scan(folder), range(16)))] == [6] * 16
-    assert sorted(os.listdir(folder / ".image-pipeline-index")) == [
+    assert sorted(os.listdir(folder.parent / ".image-pipeline-index" / "in")) == [
         *("a.tfrecord.rows", "b.tfrecord.rows")
     ]
 
@@ -299,7 +306,7 @@ def test_what_is_written_behind_a_file_meanwhile_is_not_read(folder, monkeypatch
 
 def test_an_index_says_which_file_it_is_of(folder):
     scan(folder)
-    kept = (folder / ".image-pipeline-index" / "a.tfrecord.rows").read_bytes()
+    kept = (folder.parent / ".image-pipeline-index" / "in" / "a.tfrecord.rows").read_bytes()
     head = json.loads(kept.partition(b"\n")[0])
     status = os.stat(folder / "a.tfrecord")
     assert head["state"][:3] == [1, status.st_size, status.st_mtime_ns]
