@@ -14,7 +14,11 @@ import pyarrow.compute as pc
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset.index import read_index, read_table
-from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
+from image_pipeline.components.dataset.manifest import (
+    has_manifest,
+    read_manifest,
+    read_whole_manifest,
+)
 from image_pipeline.components.dataset.paths import INDEX, group_by_root, match_path, parse_split
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
@@ -167,9 +171,10 @@ class FedBatches:
           data_dirs: folders of data sets, among them those that it names; the others are not read.
 
         Raises:
-          UserError: if one that it names is not among them, or an option is of another version.
+          UserError: if one that it names is not among them, a folder is no data set's, or an option
+            is of another version.
         """
-        self._manifests = {path: read_manifest(path) for path in data_dirs if has_manifest(path)}
+        self._manifests = {path: read_whole_manifest(path) for path in data_dirs}
         self._parts = [_OpenPart(part, *self._open(part)) for part in certificate.parts]
 
     def find(self, image: str) -> list[Fed]:
@@ -225,7 +230,8 @@ class FedBatches:
         if missing:
             raise UserError(
                 f"the model was fed a data set whose manifest_sha256 is {missing[0]}, but that is "
-                f"none of {', '.join(self._manifests) or 'no folder'}; name its folder by --data."
+                f"not in {', '.join(self._manifests) or 'the folder of MODEL'}; name its folder by "
+                "--data."
             )
         shards = [
             (by_checksum[checksum], shard.file)

@@ -14,7 +14,10 @@ from image_pipeline.commands.shared import JSON, say, say_json
     "--step", type=click.IntRange(min=0), help="Number of a batch, from 0, over all epochs."
 )
 @click.option(
-    "--data", "data_dirs", multiple=True, help="Folder of a data set, if MODEL is no run's folder."
+    "--data",
+    "data_dirs",
+    multiple=True,
+    help="Folder of a data set, or of a run, if MODEL is no run's folder.",
 )
 @JSON
 def seen(
@@ -44,7 +47,10 @@ def seen(
         if certificate.started_from and not as_json:
             say(f"Before that nothing is known of: it started from {certificate.started_from}.")
         return
-    fed = FedBatches(certificate, [*data_dirs, *RunFolder(model).list_data_sets()])
+    named = RunFolder(model).list_data_sets()
+    for folder in data_dirs:
+        named += RunFolder(folder).list_data_sets() or [folder]
+    fed = FedBatches(certificate, named)
     found = fed.find(image) if image is not None else fed.list_batch(step or 0)
     if as_json:
         say_json({"seen": found, "started_from": certificate.started_from})

@@ -24,6 +24,7 @@ from image_pipeline.components.training.checkpoint import Checkpoints
 from image_pipeline.components.views.fast import view_pixels
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.named_model import find_certificate
+from image_pipeline.run_folder import DATA_SETS
 from tests.drawings import write_folder
 from tests.ingest_runs import ingest
 from tests.training.models import build_linear_model
@@ -266,6 +267,14 @@ def test_the_command(made, train, tmp_path, capsys):
     assert call(["seen", model, "--image", first.source]) == 1
     assert f"manifest_sha256 is {checksum}" in capsys.readouterr().err
     assert call(["seen", model, "--image", "x", "--step", "1"]) == 2
+    # A folder that is none is named, and of a run's folder its data sets are taken.
+    capsys.readouterr()
+    assert call(["seen", model, "--step", "1", "--data", str(made / "images")]) == 1
+    assert f"Error: {str(made / 'images')!r} " in capsys.readouterr().err
+    (tmp_path / "run" / DATA_SETS).mkdir(parents=True)
+    (tmp_path / "run" / DATA_SETS / "1").symlink_to(made / "data")
+    assert call(["seen", model, "--step", "1", "--data", str(tmp_path / "run")]) == 0
+    assert f"{first.source}  {first.label}" in capsys.readouterr().out
 
 
 def test_what_is_damaged_or_missing_is_named(made, train, tmp_path):
