@@ -117,9 +117,12 @@ class Certificate:
         return dataclasses.replace(self, parts=[*self.parts[:-1], last])
 
     def until(self, epoch: int, step: int) -> "Certificate":
-        """The same, but that its last part ends there."""
-        last = dataclasses.replace(self.parts[-1], end=(epoch, step))
-        return dataclasses.replace(self, parts=[*self.parts[:-1], last])
+        """The same up to there, which may be before its last part: a best epoch may be older."""
+        parts = list(self.parts)
+        while len(parts) > 1 and parts[-1].first >= (epoch, step):
+            parts.pop()
+        parts[-1] = dataclasses.replace(parts[-1], end=max((epoch, step), parts[-1].first))
+        return dataclasses.replace(self, parts=parts)
 
 
 def certify(

@@ -101,7 +101,7 @@ def resume(
     if latest is not None and (ended := read_history(latest, WAY_OUT)):
         clock.go_on(ended)
     if fed is not None:
-        fed = _follow(fed, start, training, latest, is_own=latest != training.resume_from)
+        fed = _follow(fed, start, training, latest)
     if folder is None:
         return start, [], fed
     every = training.checkpoint_steps
@@ -109,24 +109,25 @@ def resume(
 
 
 def _follow(
-    fed: Certificate, start: Position, training: TrainingOptions, latest: str | None, is_own: bool
+    fed: Certificate, start: Position, training: TrainingOptions, latest: str | None
 ) -> Certificate:
     """The certificate of a training behind that of what it goes on from.
 
     Args:
       fed: of the training alone.
       start: where it begins.
-      training: names the first weights.
+      training: names the first weights, or the checkpoint of another training.
       latest: the checkpoint that it goes on from, if it does.
-      is_own: whether that is of this very training.
     """
     begun = fed.begin(start.epoch, start.step)
     if latest is not None:
         before = read_certificate(latest)
         if before is not None:
             return before.go_on(begun)
-        # Of a version that wrote none: what was fed in this training is known all the same.
-        return fed if is_own else dataclasses.replace(begun, started_from=latest)
+        # Of a version that wrote none: what this training was fed from its beginning is known all
+        # the same, unless that was another one's checkpoint.
+        if training.resume_from is not None:
+            return dataclasses.replace(begun, started_from=latest)
     if training.weights is None:
         return fed
     if is_ours(training.weights):

@@ -213,10 +213,39 @@ def test_of_the_best_epoch_only_what_came_before_it(made, name_images, train, tm
     check_all(made, tmp_path / "model", logged[: end[0] * len(logged) // 2])
 
 
+def test_the_best_epoch_may_be_of_the_training_before(made, name_images, train, tmp_path):
+    """What goes on from a checkpoint and is no better exports weights that it was given."""
+    stopping = {"early_stopping_patience": 9, "early_stopping_monitor": "val_loss"}
+    bad = {**stopping, "learning_rate": 50.0, "checkpoint_dir": str(tmp_path / "kept")}
+    logged = list(map(name_images, train("first", epochs=3, **bad)))
+    first = find_certificate(str(tmp_path / "first")).parts
+    assert first[0].end == (1, 0)
+    checkpoint = sorted((tmp_path / "kept").glob("*/*/position.json"))[-1].parent
+    more = {"resume_from": str(checkpoint), "epochs": 4, "feeding": {"batch_size": 6}}
+    train("second", **{**bad, **more})
+    assert find_certificate(str(tmp_path / "second")).parts == first
+    check_all(made, tmp_path / "second", logged[: len(logged) // 3])
+
+
 def test_weights_of_others_are_named(made, train, tmp_path):
     path = str(tmp_path / "theirs.weights.h5")
     build_linear_model((8, 8, 3), 2, TrainingOptions()).save_weights(path)
     train(weights=path, epochs=1)
+    assert find_certificate(str(tmp_path / "model")).started_from == f"training.weights={path}"
+
+
+def test_a_checkpoint_of_a_version_without_certificates(made, name_images, train, tmp_path):
+    """What its training was fed is known by its options, but not what it began with."""
+    path = str(tmp_path / "theirs.weights.h5")
+    build_linear_model((8, 8, 3), 2, TrainingOptions()).save_weights(path)
+    kept = {"checkpoint_dir": str(tmp_path / "kept"), "checkpoint_steps": 1, "weights": path}
+    with pytest.raises(Interrupt):
+        train(stop_after=3, **kept)
+    logged = list(map(name_images, LOGGED))
+    for old in (tmp_path / "kept").glob("*/*/fed.json"):
+        old.unlink()
+    logged += map(name_images, train(**kept))
+    check_all(made, tmp_path / "model", logged)
     assert find_certificate(str(tmp_path / "model")).started_from == f"training.weights={path}"
 
 
