@@ -76,7 +76,8 @@ def write_parquet(
             f"Parquet holds images as files, but those of {data_dir!r} are stored as pixels, or "
             "lie elsewhere; ingest them with ingest.prepare.encoding=png, without ingest.in_place."
         )
-    if files.exists(folder) and next(iter(files.list_files(folder, "*")), None):
+    # What an export that was killed left is in `data`; a store has no other folder to show for it.
+    if any(files.list_files(folder, name) for name in ("*", "data/*")):
         raise UserError(f"{folder!r} must be a new folder or an empty one; name another.")
     columns = _describe_columns(manifest)
     written = {
@@ -170,7 +171,7 @@ def _write_file(
                 count += len(rows)
             if count != shard.records:
                 raise ValueError(f"it has {count:,} records, not {shard.records:,}")
-    except (CorruptRecord, ValueError) as error:
+    except (CorruptRecord, ValueError, FileNotFoundError) as error:
         raise UserError(
             f"{source!r} is damaged ({error}); `image-pipeline verify` lists all damage. Run "
             "ingest again."

@@ -36,6 +36,7 @@ from image_pipeline.components.feeding.passes import Mode, Passes
 from image_pipeline.components.feeding.reader import (
     CLASS,
     KEY,
+    MADE_AHEAD,
     MIRRORED,
     SERIALIZED,
     WINDOW,
@@ -51,8 +52,6 @@ from image_pipeline.components.order.batches import Position
 from image_pipeline.components.rules import check
 from image_pipeline.components.views.options import ViewOptions
 
-# Batches that are made while one is used.
-_AHEAD = 2
 _STANDARDIZE = "image_pipeline.components.transform.preprocessing.standardize"
 
 
@@ -315,14 +314,14 @@ class Batches:
             collections.deque()
         )
         ahead: collections.deque[tuple[Position, concurrent.futures.Future]] = collections.deque()
-        most = max(_AHEAD, self._feeding.ahead_batches if self._reader.in_store else 0)
+        most = max(MADE_AHEAD, self._feeding.ahead_batches if self._reader.in_store else 0)
         announcer = concurrent.futures.ThreadPoolExecutor(1, "announcements")
-        pool = concurrent.futures.ThreadPoolExecutor(_AHEAD, "batches")
+        pool = concurrent.futures.ThreadPoolExecutor(MADE_AHEAD, "batches")
         try:
             while True:
                 for position in itertools.islice(coming, most - len(announced)):
                     announced.append((position, announcer.submit(self._announce, position)))
-                while len(ahead) < _AHEAD and announced:
+                while len(ahead) < MADE_AHEAD and announced:
                     position, announcement = announced.popleft()
                     made = pool.submit(self._read_announced, position, announcement)
                     ahead.append((position, made))

@@ -232,9 +232,9 @@ class FedBatches:
         missing = [checksum for checksum, _ in part.data if checksum not in by_checksum]
         if missing:
             raise UserError(
-                f"the model was fed a data set whose manifest_sha256 is {missing[0]}, but that is "
-                f"not in {', '.join(self._manifests) or 'the folder of MODEL'}; name its folder by "
-                "--data."
+                f"the model was fed a data set whose manifest has the checksum {missing[0]}, but "
+                f"that is not in {', '.join(self._manifests) or 'the folder of MODEL'}; name its "
+                "folder by --data."
             )
         shards = [
             (by_checksum[checksum], shard.file)

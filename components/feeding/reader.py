@@ -56,6 +56,8 @@ Arrays = dict[str, np.ndarray]
 KEY, MIRRORED, WINDOW = "key", "mirrored", "window"
 """Of a batch of training: uint64 [batch], of which all random steps are drawn; bool [batch]; and
 int32 [batch, 4], the crops' top, left, height and width in pixels."""
+MADE_AHEAD = 2
+"""Batches that are made while one is used."""
 ROW, CLASS, SERIALIZED = "row", "class", "serialized"
 """Of each batch: int64 [batch], rows of the index; int64 [batch], numbers in the index's `classes`;
 object [batch], whole records, if columns are asked for."""
@@ -181,7 +183,7 @@ class BatchReader:
             former = [self._announced.pop((epoch, step), None)]
             self._announced[epoch, step] = announced
             # Of an iteration of tf.data that was left, nobody reads what it has announced.
-            while len(self._announced) > 2 * self._feeding.ahead_batches:
+            while len(self._announced) > 2 * (self._feeding.ahead_batches + MADE_AHEAD):
                 former.append(self._announced.pop(next(iter(self._announced))))
         self._release(former)
 

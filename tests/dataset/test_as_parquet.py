@@ -160,3 +160,8 @@ def test_damage_is_named(made, tmp_path):
     flip_bit(str(shard), shard.stat().st_size // 2)
     with pytest.raises(UserError, match=rf"{shard.name}' is damaged"):
         write_parquet(str(tmp_path / "data"), str(tmp_path / "hub"))
+    with pytest.raises(UserError, match="must be a new folder or an empty one"):
+        write_parquet(str(made / "data"), str(tmp_path / "hub"))  # Which has the shards before.
+    shard.unlink()
+    with pytest.raises(UserError, match=rf"{shard.name}' is damaged .*No such file"):
+        write_parquet(str(tmp_path / "data"), str(tmp_path / "other"))

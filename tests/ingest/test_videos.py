@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from image_pipeline.components.dataset import record
-from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.npy import read_array, read_array_header
 from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.meaning.complete_options import complete_options
@@ -155,7 +154,7 @@ def test_without_the_option_videos_are_skipped_with_the_way_to_read_them(videos,
 
 
 def test_videos_with_masks_are_refused(videos):
-    with pytest.raises(UserError, match=r"leave out ingest\.video or ingest\.masks"):
+    with pytest.raises(ValueError, match=r"leave out ingest\.video or ingest\.masks"):
         _list(videos, masks={"images": "{key}.*", "masks": "m/{key}.png"})
 
 

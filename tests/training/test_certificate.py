@@ -294,7 +294,7 @@ def test_the_command(made, train, tmp_path, capsys):
     assert call(["seen", model, "--image", "no.png", *data]) == 1
     assert "no image 'no.png' is in what the model was fed" in capsys.readouterr().err
     assert call(["seen", model, "--image", first.source]) == 1
-    assert f"manifest_sha256 is {checksum}" in capsys.readouterr().err
+    assert f"manifest has the checksum {checksum}" in capsys.readouterr().err
     assert call(["seen", model, "--image", "x", "--step", "1"]) == 2
     # A folder that is none is named, and of a run's folder its data sets are taken.
     capsys.readouterr()
