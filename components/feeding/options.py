@@ -104,7 +104,7 @@ class FeedingOptions(Options):
     cache_dir: str | None = None
     """The folder for them, which processes and runs may share; None for `image-pipeline-records` in
     that of temporary files (`TMPDIR`). Of TFRecords that others wrote, it has what is unpacked of
-    gzip, and an index where none can be kept beside them."""
+    gzip, and an index where none can be kept beside their folder."""
     shuffle: Literal["records", "shards"] = "records"
     """Training: `records` permutes all records; `shards` permutes the shards, and mixes the records
     of `shards_at_once`. A data set in a store then takes a request for each 8 MiB, instead of one
