@@ -5,8 +5,8 @@
 Counted are our functions that Python calls (comprehensions are part of theirs), and the files that
 they stand in. What one JPEG or one batch takes is what is called more often for a folder with one
 image more, or for an epoch with one batch more: so nothing counts that a run does once, nor a frame
-of Beam's or TensorFlow's. Printed are also what the first batch takes, from the call of `input_fn`
-on, and what a whole ingest takes; then the functions of one JPEG and of one batch, file by file.
+of Beam's or TensorFlow's. Printed are also what an epoch takes, from the call of `input_fn` on, and
+what a whole ingest takes; then the functions of one JPEG and of one batch, file by file.
 """
 
 import collections
@@ -130,7 +130,7 @@ def count_batch(data_dir: str, graph_dir: str | None) -> tuple[Calls, Calls]:
     """Counts the batches of training: a random crop, a flip, the graph if there is one.
 
     Returns:
-      What is called for the first batch, from `input_fn` on, and what for one batch more.
+      What is called for an epoch, from `input_fn` on, and what for one batch more.
     """
     options = {"batch_size": _BATCH_SIZE, "remainder": "drop", "augment": _AUGMENT}
     # By paths, not held in memory: so does a data set of any size.
@@ -139,12 +139,14 @@ def count_batch(data_dir: str, graph_dir: str | None) -> tuple[Calls, Calls]:
     def read(**further: Any) -> Iterator[Any]:
         return iter(api.input_fn(data_dir, "train", graph_dir, epochs=1, **options | further))
 
-    def read_from(first_step: int) -> Calls:
-        return count_calls(lambda: collections.deque(read(first_step=first_step), maxlen=0))
+    # To the end: how far a reader is ahead when another stops asking depends on its threads.
+    def read_from(first_step: int, **further: Any) -> Calls:
+        return count_calls(
+            lambda: collections.deque(read(first_step=first_step, **further), maxlen=0)
+        )
 
-    next(read(compiled=False))  # imports; what is compiled below is not yet
-    first = count_calls(lambda: next(read()))
-    return first, read_from(1).more_than(read_from(2))
+    read_from(0, compiled=False)  # imports and caches; what is compiled below is not yet
+    return read_from(0), read_from(1).more_than(read_from(2))
 
 
 def main() -> None:
@@ -153,8 +155,8 @@ def main() -> None:
         whole, jpeg = count_ingest(folder)
         data, graph = os.path.join(folder, "data"), os.path.join(folder, "graph")
         api.analyze(data, graph)
-        first, batch = count_batch(data, graph)
-    print(f"A whole ingest: {whole}.\nThe first batch, with `input_fn`: {first}.")
+        epoch, batch = count_batch(data, graph)
+    print(f"A whole ingest: {whole}.\nAn epoch, with `input_fn`: {epoch}.")
     for what, calls in (("One JPEG", jpeg), ("One batch more", batch)):
         print(f"{what}: {calls}\n{calls.list()}")
 
