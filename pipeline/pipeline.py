@@ -18,6 +18,8 @@ from tfx.types.channel import Channel
 
 # isort: split
 # After TFX, which provides a stand-in for a module that this needs and tfx-bsl 1.21 lacks.
+import hashlib
+
 import tensorflow_data_validation as tfdv
 
 from image_pipeline.components import files
@@ -36,8 +38,8 @@ from image_pipeline.components.sources.span_pattern import LATEST
 from image_pipeline.components.tasks.choose_task import choose_task
 from image_pipeline.components.training.pusher import Pusher
 from image_pipeline.components.transform.component import ImageTransform
+from image_pipeline.components.trees import list_names
 from image_pipeline.config import PipelineConfig, check_run
-from image_pipeline.content_version import content_version
 from image_pipeline.init.choose_steps import complete_steps
 from image_pipeline.tfx_metadata import SPAN_RESOLVER
 
@@ -241,3 +243,20 @@ def _find_latest_blessed(name: str, after: BaseComponent) -> tuple[Channel, list
     ).with_id(name)
     resolver.add_upstream_node(after)
     return resolver.outputs["model"], [resolver]
+
+
+def content_version(path: str) -> str:
+    """Hashes a file, or all files of a folder, here or in a store: TFX's cache sees paths only.
+
+    Returns:
+      16 hexadecimal digits; zeros if there is no such file, which the Trainer will report.
+    """
+    names = [""] if files.is_file(path) else list_names(path)
+    if not names:
+        return "0" * 16
+    digest = hashlib.sha256()
+    for name in names:
+        digest.update(name.encode(errors="surrogateescape") + b"\0")
+        for block in files.read_blocks(files.join(path, name) if name else path):
+            digest.update(block)
+    return digest.hexdigest()[:16]

@@ -35,7 +35,6 @@ ALLOWED = {
     ),
     "tfx": (
         *(
-            "components/beam/identifying_driver.py",
             "components/beam/tfx_components.py",
             "components/inference/component.py",
         ),

@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from image_pipeline.components import contract
-from image_pipeline.components.augment import apply, geometry
+from image_pipeline.components.augment import apply, geometry, mix
 from image_pipeline.components.augment.batch import Batch
 from image_pipeline.components.augment.options import FlipHorizontal, UserStep
 from image_pipeline.components.errors import UserError
@@ -22,7 +22,6 @@ from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.reader import KEY, MIRRORED
 from image_pipeline.components.feeding.rules import FEEDING
-from image_pipeline.components.feeding.true_labels import make_labels
 from image_pipeline.components.labels.kind import LabelKind
 from image_pipeline.components.labels.kinds import CLASSES
 from image_pipeline.components.options import Options
@@ -221,3 +220,39 @@ def _compile_step(
         if key is None
         else once(("step", key, shape, view.dtype, kind.name), compile_step)
     )
+
+
+def make_labels(
+    batch: Mapping[str, tf.Tensor],
+    views: Batch,
+    graph: TransformGraph | None,
+    feeding: FeedingOptions,
+    kind: LabelKind,
+    number: Callable[[Mapping[str, tf.Tensor]], tf.Tensor] | None = None,
+) -> Any:
+    """Makes what a model is to answer for a batch: classes, tags, values, masks or boxes.
+
+    Args:
+      batch: as `ImageBatches.read` gives it.
+      views: what the random steps have made of it.
+      graph: the transform graph; None to leave labels as records have them.
+      feeding: which steps were taken, and which boxes count.
+      kind: of the labels.
+      number: `TransformGraph.number_labels`; None to ask the whole graph.
+
+    Returns:
+      See `input_fn`.
+    """
+    if graph is None or kind.moves:
+        return kind.truth(batch, views, feeding.min_visible)
+    count = batch[contract.LABEL_INPUT].shape[0]  # None where batches differ in size
+    # Of the whole graph only the label is used, so TensorFlow prunes its pixels away.
+    labels = graph(batch)[1] if number is None else number(batch)
+    labels = tf.ensure_shape(labels, [count, *labels.shape[1:]])
+    if not feeding.gives_shares:
+        return labels
+    own_share = views.own_share
+    own_share = tf.ones(tf.shape(labels)[:1], tf.float32) if own_share is None else own_share
+    if graph.label is not None:
+        return mix.mix_rows(labels, own_share)
+    return mix.mix_labels(labels, own_share, len(graph.class_names))

@@ -1,15 +1,25 @@
 """What a source says itself, beside the options that were given: its columns, types and splits."""
 
+import os
+import re
+
 from image_pipeline.components import files
 from image_pipeline.components.dataset.other_records import explain_other_records
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators.generator import GENERATOR, open_generator
-from image_pipeline.components.meaning.box_columns import understand_cells
-from image_pipeline.components.meaning.meanings import choose_eval
+from image_pipeline.components.meaning.box_columns import find_box_rows, understand_cells
+from image_pipeline.components.meaning.column_values import first_rows
+from image_pipeline.components.meaning.image_columns import find_images
+from image_pipeline.components.meaning.label_columns import find_labels, find_split
+from image_pipeline.components.meaning.mask_columns import (
+    find_drawn,
+    find_run_lengths,
+    name_drawn_classes,
+)
+from image_pipeline.components.meaning.meanings import FIRST_FOLDER, choose_eval
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.meaning.pixel_lists import check_pixels
 from image_pipeline.components.meaning.rules import COLUMNS, SOURCE
-from image_pipeline.components.meaning.table_meaning import understand_rows
 from image_pipeline.components.rules import check
 from image_pipeline.components.sources.file_names import SPLIT, SPLIT_NAMES, Files, ending_of
 from image_pipeline.components.sources.folder import FOLDER
@@ -18,9 +28,14 @@ from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.rows import EmbeddedImage
 from image_pipeline.components.sources.source_kinds import kind_of, list_tables
 from image_pipeline.components.sources.span_pattern import check_one_source
-from image_pipeline.components.sources.understood import collect
+from image_pipeline.components.sources.understood import collect, understood
 from image_pipeline.components.tables import table_columns
+from image_pipeline.components.tables.column_names import name_beside_embedded, usual_columns
+from image_pipeline.components.tables.joined_rows import LABEL
 from image_pipeline.components.tables.rows_once import TableRows
+from image_pipeline.components.tables.text_rows import TEXTS, find_windows_word
+
+_MOST_READ = 2**20  # bytes of a table, to know its encoding
 
 
 def complete_options(
@@ -140,3 +155,64 @@ def _list_splits(images: str, options: IngestOptions, tables: Files | None = Non
         return []
     tables = list_tables(images) if tables is None else tables
     return sorted({split for _, split in tables if split is not None})
+
+
+def understand_rows(path: str, options: IngestOptions, rows: TableRows) -> IngestOptions:
+    """The options with what a table's rows mean, as far as neither they nor its names say it.
+
+    What is inferred becomes options, so that it is inferred once, and printed; what cannot be known
+    is refused with the options for each meaning.
+
+    Args:
+      path: of the table, or a pattern of one a split.
+      options: that were given.
+      rows: the table's.
+
+    Raises:
+      UserError: if a label, or the order of boxes' numbers, may be one of several.
+    """
+    _say_encoding(path, rows)
+    first = next((row for _, row in rows if not row.problem), None)
+    if first is None:
+        return options
+    drawn = find_drawn(rows)
+    if drawn is not None:
+        options = name_drawn_classes(path, options, rows, first, drawn)
+    # The columns of embedded images, if any of the first rows has one.
+    elif embedded := list(
+        dict.fromkeys(
+            name
+            for _, row in first_rows(rows)
+            for name, cell in row.cells.items()
+            if isinstance(cell, EmbeddedImage)
+        )
+    ):
+        others = [name for name in first.cells if name not in embedded]
+        beside = name_beside_embedded(embedded, others, options.columns)
+        find = find_split if {"label", "mask"} & beside.keys() else find_labels
+        return find(path, options, rows, first)
+    options = find_images(path, options, rows, first)
+    if usual_columns(list(first.cells), options.columns).get("image") not in first.cells:
+        return options  # Its absence is refused by whoever names the columns.
+    if options.label_columns:
+        options = options.model_copy(update={"columns": {**options.columns, LABEL: LABEL}})
+    options = find_run_lengths(path, options, rows, first)
+    options = find_box_rows(path, options, rows, first)
+    options = find_labels(path, options, rows, first)
+    if not options.path_folders or options.label_pattern != FIRST_FOLDER:
+        return options
+    # The folders in which a table's paths are looked for are no part of what these say.
+    folders = "|".join(map(re.escape, options.path_folders))
+    return options.model_copy(update={"label_pattern": f"(?:{folders})/{FIRST_FOLDER}"})
+
+
+def _say_encoding(path: str, rows: TableRows) -> None:
+    """Says which tables of text are no UTF-8; refuses those that may be of several encodings."""
+    for table, _ in rows.tables:
+        is_text = kind_of(table) in TEXTS and files.is_local(table) and os.path.isfile(table)
+        data = files.read_file(table, 0, _MOST_READ) if is_text else b""
+        if word := find_windows_word(table, data):
+            understood(
+                f"{os.path.basename(table)} is no UTF-8, so it is read as Windows writes it in "
+                f"western languages (cp1252), as in {word!r}; if that is wrong, save it as UTF-8"
+            )

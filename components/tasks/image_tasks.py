@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from image_pipeline.components.labels import classes, tags, values
+from image_pipeline.components.labels import kinds
 from image_pipeline.components.models.names import Head
 from image_pipeline.components.tasks.signatures import (
     CLASSES,
@@ -20,7 +20,7 @@ class Classification(Softmax):
     """Labels are class ids, int64 [batch], or shares of classes; outputs are probabilities."""
 
     name = "classification"
-    label = classes.CLASSES
+    label = kinds.CLASSES
     head: Head = "classes"
     leaves_out_unknown = True
     sliced_by_label = True
@@ -56,7 +56,7 @@ class Tagging(Task):
     """Labels are float32 [batch, tags] of 0 and 1; outputs are each tag's probability."""
 
     name = "tagging"
-    label = tags.TAGS
+    label = kinds.TAGS
     head: Head = "tags"
     activation = "sigmoid"
     truth = TAGS
@@ -93,7 +93,7 @@ class Regression(Task):
     """Labels are float32 [batch], as the table has them; outputs are float32 [batch, 1]."""
 
     name = "regression"
-    label = values.VALUES
+    label = kinds.VALUES
     head: Head = "value"
     activation = "linear"
     truth = VALUE

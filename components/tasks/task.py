@@ -13,8 +13,8 @@ from image_pipeline.components import contract
 from image_pipeline.components.dataset import record
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.graph import TransformGraph, read_class_names
-from image_pipeline.components.labels.classes import CLASSES
 from image_pipeline.components.labels.kind import LabelKind
+from image_pipeline.components.labels.kinds import CLASSES
 from image_pipeline.components.models.names import Head
 from image_pipeline.components.views.options import ViewOptions
 

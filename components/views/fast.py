@@ -7,8 +7,7 @@ import numpy as np
 
 from image_pipeline.components.dataset.stored import StoredImage
 from image_pipeline.components.images.prepare import nearest_indices
-from image_pipeline.components.views import by_tensorflow
-from image_pipeline.components.views.fast_decode import decode_window
+from image_pipeline.components.views.fast_decode import decode_window, resize_floats
 from image_pipeline.components.views.fast_resample import resample_window
 from image_pipeline.components.views.options import ViewOptions, resized_size
 
@@ -130,7 +129,7 @@ def take_eval_view(pixels: np.ndarray, view: ViewOptions, out: np.ndarray) -> No
     elif pixels.dtype == out.dtype == np.uint8:
         resample_window(pixels, resized, (top, left), out)
     else:
-        out[...] = by_tensorflow.take_eval_view(pixels, view)
+        out[...] = resize_floats(pixels, view)
 
 
 def _corner(resized: tuple[int, int], view: ViewOptions) -> tuple[int, int]:

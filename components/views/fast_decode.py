@@ -1,11 +1,13 @@
 """One stored image to pixels, by the fastest libraries: libjpeg-turbo and OpenCV.
 
 Both let other Python threads run meanwhile. They decode to the very pixels of TensorFlow's accurate
-decoder, which serving uses; what they cannot decode, TensorFlow decodes here too.
+decoder, which serving uses. What they cannot do to the same bits, TensorFlow does here too: it is
+imported when that is met, so that all else works without it.
 """
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 import cv2
 import numpy as np
@@ -13,9 +15,10 @@ import simplejpeg
 
 from image_pipeline.components.dataset.stored import StoredImage
 from image_pipeline.components.images.jpeg import MANY_SCANS, has_many_scans
+from image_pipeline.components.messages import find_line
 from image_pipeline.components.threads import usable_cores
-from image_pipeline.components.views import by_tensorflow
 from image_pipeline.components.views.jpeg_tiles import cut_part
+from image_pipeline.components.views.options import ViewOptions
 
 # To cut tiles out of a JPEG spares more processor time than it takes, but holds Python's lock. With
 # more cores than this they would wait for it.
@@ -46,10 +49,10 @@ def decode_image(image: StoredImage, channels: int) -> np.ndarray:
             return _decode_jpeg(encoded, channels)
     except ValueError:
         # It tolerates some of that, as in serving.
-        return by_tensorflow.decode_image(encoded, channels)
+        return _decode_by_tensorflow(encoded, channels)
     if encoded[:4] == b"\x89PNG" and channels == image.channels:
         return _decode_png(encoded, channels)
-    return by_tensorflow.decode_image(encoded, channels)
+    return _decode_by_tensorflow(encoded, channels)
 
 
 def decode_whole(image: StoredImage, channels: int) -> np.ndarray:
@@ -131,7 +134,7 @@ def _decode_raw(image: StoredImage, channels: int) -> np.ndarray:
         raise ValueError(f"it has {image.channels} channels, not {channels}")
     if image.dtype != "uint8":
         pixels = pixels.astype(np.float32)
-    return np.repeat(pixels, 3, axis=-1) if channels == 3 else by_tensorflow.make_gray(pixels)
+    return np.repeat(pixels, 3, axis=-1) if channels == 3 else _make_gray(pixels)
 
 
 def _decode_png(encoded: bytes | memoryview, channels: int) -> np.ndarray:
@@ -161,3 +164,41 @@ def decode_mask(encoded: bytes | memoryview, size: tuple[int, int]) -> np.ndarra
         has = "cannot be decoded" if ids is None else f"has {ids.shape[0]} x {ids.shape[1]} pixels"
         raise ValueError(f"its mask {has}, and should have {size[0]} x {size[1]} pixels")
     return ids[..., None]
+
+
+def _decode_by_tensorflow(encoded: bytes | memoryview, channels: int) -> np.ndarray:
+    """Decodes as `graph.decode_image`: uint8 [height, width, channels].
+
+    Raises:
+      ValueError: if it cannot be decoded.
+    """
+    tf, views = _import_tensorflow("its image is damaged, or of another kind, so that it")
+    try:
+        with tf.device("/CPU:0"):  # Where serving's bits come from, whatever devices there are.
+            return views.decode_image(tf.constant(bytes(encoded)), channels).numpy()
+    except tf.errors.InvalidArgumentError as error:
+        raise ValueError(f"its image cannot be decoded ({find_line(str(error))})") from error
+
+
+def _make_gray(pixels: np.ndarray) -> np.ndarray:
+    """Makes gray of RGB as `graph.convert_channels`: [height, width, 1] of the same type."""
+    tf, views = _import_tensorflow("its stored colours are to be made gray, and it")
+    with tf.device("/CPU:0"):
+        return views.convert_channels(tf.constant(pixels), 1).numpy()
+
+
+def resize_floats(pixels: np.ndarray, view: ViewOptions) -> np.ndarray:
+    """Makes the view that `graph.eval_view` makes, of images of floats."""
+    tf, views = _import_tensorflow("its pixels are floats that are to be resized, and it")
+    with tf.device("/CPU:0"):
+        return views.trace_eval_view(view)(tf.constant(pixels, view.dtype)).numpy()
+
+
+def _import_tensorflow(what: str) -> tuple[Any, Any]:
+    try:
+        import tensorflow as tf
+
+        from image_pipeline.components.views import graph
+    except ImportError as error:
+        raise ValueError(f"{what} can only be read where TensorFlow is installed") from error
+    return tf, graph

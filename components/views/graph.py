@@ -8,8 +8,7 @@ import functools
 import tensorflow as tf
 
 from image_pipeline.components.views.options import ViewOptions
-from image_pipeline.components.views.resample import resample_window
-from image_pipeline.components.views.resample_floats import resample_floats
+from image_pipeline.components.views.resample import resample_floats, resample_window
 
 
 def decode_image(encoded: tf.Tensor, channels: int) -> tf.Tensor:

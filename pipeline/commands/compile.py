@@ -89,8 +89,8 @@ def _check_own_modules(
     beam_args: Sequence[str],
 ) -> list[str]:
     """The modules that the workers' image must have."""
-    from image_pipeline.components.beam.flags import find_given
-    from image_pipeline.run.own_modules import check_own_modules, find_own_modules
+    from image_pipeline.components.beam.args import find_given
+    from image_pipeline.run.dataflow import check_own_modules, find_own_modules
 
     function = None if graph_dir is None else config.transform.preprocessing_fn
     return check_own_modules(find_own_modules(images_dir, function), find_given(beam_args))

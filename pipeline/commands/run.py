@@ -22,6 +22,7 @@ from image_pipeline.commands.shared import (
     open_terminal,
     say_json,
 )
+from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.json_text import to_sealed_json
 
@@ -30,6 +31,16 @@ if TYPE_CHECKING:
     from image_pipeline.run.run_plan import RunPlan
 
 EXIT_NOT_PUSHED = 3
+# 8x8 pixels, stored losslessly and seen by the model at four times the size; a mirrored or cropped
+# digit might be another one.
+_DEMO = {
+    "name": "digits-demo",
+    "ingest": {"prepare": {"encoding": "png"}, "splits": {"train": 0.8, "eval": 0.2}},
+    "view": {"height_px": 32, "width_px": 32, "channels": 1},
+    "feeding": {"batch_size": 64, "augment": []},
+    "training": {"epochs": 8},
+    "evaluation": {"min_accuracy": 0.95},
+}
 
 
 @click.command()
@@ -112,16 +123,35 @@ def run(
 def demo(output_dir: str, as_json: bool, quiet: bool) -> None:
     """Run the whole pipeline on 1,797 handwritten digits."""
     from image_pipeline.components.extras import need
-    from image_pipeline.demo import DEMO_CONFIG, write_digits
+    from image_pipeline.config import PipelineConfig
     from image_pipeline.run.preflight import check_output
     from image_pipeline.run.run_plan import plan_run
 
     need("tfx", "`image-pipeline demo`")
     images_dir = os.path.join(output_dir, "images")
     check_output(output_dir, images_dir)
-    write_digits(images_dir)
-    plan, survey = plan_run(DEMO_CONFIG, images_dir, os.path.join(output_dir, "run"), ())
+    _write_digits(images_dir)
+    config = PipelineConfig.model_validate(_DEMO)
+    plan, survey = plan_run(config, images_dir, os.path.join(output_dir, "run"), ())
     _run_and_tell(plan, survey, as_json, quiet)
+
+
+def _write_digits(images_dir: str) -> None:
+    """Writes scikit-learn's digits as `<images_dir>/<digit>/<number>.png`, grayscale.
+
+    Files that already exist are left untouched, so that a second run finds nothing new.
+    """
+    import numpy as np
+    from PIL import Image
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    for number, (image, label) in enumerate(zip(digits.images, digits.target, strict=True)):
+        path = files.join(images_dir, str(label), f"{number:04d}.png")
+        if not os.path.exists(path):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            # scikit-learn counts ink from 0 to 16.
+            Image.fromarray(np.round(image * (255 / 16)).astype(np.uint8)).save(path)
 
 
 def _cross_validate(

@@ -18,10 +18,9 @@ from image_pipeline.report.classes import (
 )
 from image_pipeline.report.data_set import DataSet
 from image_pipeline.report.difference import compare
-from image_pipeline.report.evaluation import describe_evaluation
+from image_pipeline.report.evaluation import describe_evaluation, find_outliers
 from image_pipeline.report.label_tables import describe_labels
 from image_pipeline.report.notices import list_notices
-from image_pipeline.report.outliers import find_outliers
 from image_pipeline.report.pixels import describe_pixels, measure_images
 from image_pipeline.report.problems import (
     check_leakage,

@@ -1,7 +1,7 @@
 import psutil
 import pytest
 
-from image_pipeline.components.feeding import free_memory
+from image_pipeline.components.feeding import budget
 
 pytestmark = pytest.mark.unit
 
@@ -13,8 +13,8 @@ def group(monkeypatch, tmp_path):
     """A machine of 16 GB of free memory; the folder that tells its containers' limits."""
     found = psutil.virtual_memory()._replace(available=MACHINE)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: found)
-    monkeypatch.setattr(free_memory, "_ROOT", tmp_path / "cgroup")
-    monkeypatch.setattr(free_memory, "_OWN_GROUPS", tmp_path / "own")
+    monkeypatch.setattr(budget, "_ROOT", tmp_path / "cgroup")
+    monkeypatch.setattr(budget, "_OWN_GROUPS", tmp_path / "own")
     return tmp_path / "cgroup"
 
 
@@ -36,7 +36,7 @@ def version_1(folder, limit, used, inactive=0):
 
 
 def test_without_a_container_it_is_the_machines():
-    assert free_memory.free_bytes() == MACHINE
+    assert budget.free_bytes() == MACHINE
 
 
 @pytest.mark.parametrize(
@@ -44,19 +44,19 @@ def test_without_a_container_it_is_the_machines():
 )
 def test_a_container_has_no_more_than_its_limit(group, limit, free):
     version_2(group, limit, 10**9)
-    assert free_memory.free_bytes() == free
+    assert budget.free_bytes() == free
 
 
 def test_the_page_cache_of_files_is_free(group):
     version_2(group, 9 * 10**9, 8 * 10**9, inactive=6 * 10**9)
-    assert free_memory.free_bytes() == 7 * 10**9
+    assert budget.free_bytes() == 7 * 10**9
 
 
 def test_the_first_version_of_control_groups_counts_too(group):
     version_1(group / "memory", 4 * 10**9, 3 * 10**9, inactive=10**9)
-    assert free_memory.free_bytes() == 2 * 10**9
+    assert budget.free_bytes() == 2 * 10**9
     version_1(group / "memory", 2**63 - 4096, 3 * 10**9)  # What it says where there is no limit.
-    assert free_memory.free_bytes() == MACHINE
+    assert budget.free_bytes() == MACHINE
 
 
 @pytest.mark.parametrize(
@@ -66,13 +66,13 @@ def test_the_first_version_of_control_groups_counts_too(group):
 def test_a_limit_of_the_process_or_around_it_holds(group, line, root, write_group):
     (group.parent / "own").write_text(f"7:pids:/other\n{line}\n")
     write_group(group / root / "job" / "task", 9 * 10**9, 10**9)
-    assert free_memory.free_bytes() == 8 * 10**9
+    assert budget.free_bytes() == 8 * 10**9
     write_group(group / root / "job", 5 * 10**9, 10**9)
-    assert free_memory.free_bytes() == 4 * 10**9
+    assert budget.free_bytes() == 4 * 10**9
     write_group(group / root / "other", 10**9, 10**9)
-    assert free_memory.free_bytes() == 4 * 10**9
+    assert budget.free_bytes() == 4 * 10**9
 
 
 def test_what_is_not_a_number_is_no_limit(group):
     version_2(group, "unknown", 10**9)
-    assert free_memory.free_bytes() == MACHINE
+    assert budget.free_bytes() == MACHINE

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from image_pipeline.components.order.laps import draw_part
+from image_pipeline.components.order.balance import draw_part
 
 pytestmark = pytest.mark.unit
 

@@ -1,6 +1,6 @@
 import pytest
 
-from image_pipeline.content_version import content_version
+from image_pipeline.pipeline import content_version
 
 pytestmark = pytest.mark.unit
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from image_pipeline.components.views.resample_floats import resample_floats
+from image_pipeline.components.views.resample import resample_floats
 
 pytestmark = pytest.mark.unit
 

@@ -3,7 +3,7 @@ import pytest
 
 from image_pipeline.components.evaluation import facts
 from image_pipeline.components.evaluation.facts import write_csv
-from image_pipeline.report.outliers import Outliers, Strange, find_outliers, list_outliers
+from image_pipeline.report.evaluation import Outliers, Strange, find_outliers, list_outliers
 from image_pipeline.report.pixels import measure_image
 
 pytestmark = pytest.mark.beam

@@ -8,7 +8,7 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.stores import remote
-from image_pipeline.run.own_modules import check_own_modules, find_own_modules
+from image_pipeline.run.dataflow import check_own_modules, find_own_modules
 from tests.noting_store import NotingStore
 
 pytestmark = pytest.mark.unit
