@@ -49,9 +49,6 @@ DottedPath = Annotated[str, pydantic.AfterValidator(follow_rename)]
 def load_object(dotted_path: str) -> Any:
     """Imports the object that `package.module.name` names.
 
-    Args:
-      dotted_path: the module's dotted name, a dot, the object's name in it.
-
     Returns:
       The object.
 
@@ -78,10 +75,6 @@ def load_object(dotted_path: str) -> Any:
 
 def load_named(option: str, dotted_path: str) -> Any:
     """As `load_object`, for a path that a user set.
-
-    Args:
-      option: name of the option that holds the path, for messages.
-      dotted_path: the module's dotted name, a dot, the object's name in it.
 
     Raises:
       UserError: if it cannot be imported, for any reason.

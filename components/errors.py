@@ -33,9 +33,6 @@ def find_user_error(error: BaseException) -> UserError | None:
     for a `UserError`, and for what TensorFlow says when all its attempts on an object store fail,
     or when a shard is damaged.
 
-    Args:
-      error: what the runner raised.
-
     Returns:
       The error as it was raised on the worker, or one that says what the machine lacks, which store
       failed, what is damaged or which file the system refuses; None if there was none of these.

@@ -98,13 +98,7 @@ def read_options(kind: type[Group], group: str, given: Group | Mapping[str, Any]
 def explain_invalid(
     error: pydantic.ValidationError, kind: type[Options], *within: str
 ) -> UserError:
-    """All of pydantic's findings in words, for the whole tree or for a group in it.
-
-    Args:
-      error: the findings.
-      kind: the class of what was validated.
-      within: where it is in the tree.
-    """
+    """All of pydantic's findings in words, for the whole tree or for a group in it."""
     found = error.errors()
     lines = [_explain(each, kind, within) for each in found[:_MOST_LINES]]
     if len(found) > _MOST_LINES:

@@ -127,9 +127,6 @@ def ingest(
     Returns:
       The summary: `found`, `written`, `duplicates`, `quarantined`, `skipped`, `splits`, `shards`,
       `bytes`, ….
-
-    Raises:
-      UserError: if the person who called can put it right.
     """
     from image_pipeline.run.engine import choose_engine
     from image_pipeline.run.preflight import check_ingest
@@ -168,9 +165,6 @@ def analyze(
     Returns:
       What `analysis.json` holds: `records`, `statistics`, `classes`, …; and `seconds` and
       `peak_rss_mb`.
-
-    Raises:
-      UserError: if the person who called can put it right.
     """
     from image_pipeline.run.engine import choose_engine
 

@@ -211,10 +211,6 @@ def find_refused(folder: str) -> str | None:
 def refuse_run(folder: str, command: str) -> None:
     """Refuses a run's folder where a data set is expected: it may hold several data sets.
 
-    Args:
-      folder: the path that the user gave.
-      command: the command, for the message.
-
     Raises:
       UserError: if it is the output folder of a run; the message names the latest data set in it.
     """

@@ -179,12 +179,7 @@ def read_execution(
 
 
 def read_taken(metadata_path: str, ran: Collection[str]) -> list[ComponentRun]:
-    """The components whose outputs the latest run took from the run before it.
-
-    Args:
-      metadata_path: file of TFX's metadata.
-      ran: the components that did run.
-    """
+    """The components whose outputs the latest run took from the run before it."""
     store = open_metadata(metadata_path)
     latest = max(
         store.get_contexts_by_type("pipeline_run"), key=lambda run: run.create_time_since_epoch

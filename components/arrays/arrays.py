@@ -265,13 +265,7 @@ def _tell_files(array: StoredArray) -> StoredArray:
 
 
 def find_misfit(shape: Sequence[int], chunk: Sequence[int], value_bytes: int) -> str:
-    """Why an array in chunks is not read: they are too large, or too many; empty if it can be.
-
-    Args:
-      shape: of the array.
-      chunk: that of each of its chunks.
-      value_bytes: how many each value has.
-    """
+    """Why an array in chunks is not read: they are too large, or too many; empty if it can be."""
     chunk_bytes = value_bytes * math.prod(chunk)
     if chunk_bytes > max(_MOST_BLOCK_BYTES, value_bytes * math.prod(shape[1:])):
         sides = ", ".join(map(str, chunk))

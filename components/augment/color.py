@@ -28,11 +28,6 @@ def color_jitter(batch: Batch, keys: tf.Tensor, options: ColorJitter) -> Batch:
     multiples of 1 / 4096, so that the four have no error but that rounding.
 
     Of an image with one channel, only brightness and contrast are changed.
-
-    Args:
-      batch: see `Batch`; only its images change.
-      keys: uint64 [batch].
-      options: how far each of the four goes; 0 leaves it out.
     """
     chances, *numbers = tf.unstack(draws.uniform(keys, 5), axis=1)
     parts = _draw_parts(numbers, options)
@@ -94,11 +89,6 @@ def grayscale(batch: Batch, keys: tf.Tensor, options: Grayscale) -> Batch:
 
     torchvision's `RandomGrayscale`, with exactly the gray of Pillow's `convert("L")` (torchvision's
     own differs by up to one level). An image with one channel stays as it is.
-
-    Args:
-      batch: see `Batch`; only its images change.
-      keys: uint64 [batch].
-      options: its probability.
     """
     chosen = choose(draws.uniform(keys, 1)[:, 0], options.probability)
     gray = tf.cast(to_gray(tf.cast(batch.images, tf.float32)), tf.uint8)
@@ -119,11 +109,6 @@ def gaussian_blur(batch: Batch, keys: tf.Tensor, options: GaussianBlur) -> Batch
     torchvision's `GaussianBlur`, whose kernel has a fixed size too: here the radius is three times
     the greatest sigma, but less than the image's side. Weights are rounded to 1 / 4096: levels
     differ by at most one from those of exact weights.
-
-    Args:
-      batch: see `Batch`; only its images change.
-      keys: uint64 [batch].
-      options: least and greatest sigma, and the probability.
     """
     chances, numbers = tf.unstack(draws.uniform(keys, 2), axis=1)
     places = tf.cast(numbers * float(_SIGMAS), tf.int32)

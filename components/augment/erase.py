@@ -18,11 +18,6 @@ def cutout(batch: Batch, keys: tf.Tensor, options: Cutout) -> Batch:
     DeVries and Taylor, "Improved Regularization of Convolutional Neural Networks with Cutout",
     2017: the centre is any pixel of the image. An even square's centre is the pixel to the lower
     right of its middle.
-
-    Args:
-      batch: the batch.
-      keys: uint64 [batch].
-      options: the square's side and level.
     """
     height, width = batch.images.shape[1:3]
     side = options.find_size_px(height, width)
@@ -38,11 +33,6 @@ def random_erasing(batch: Batch, keys: tf.Tensor, options: RandomErasing) -> Bat
 
     Zhong et al., "Random Erasing Data Augmentation", 2017. An image whose ten rectangles are all as
     high or as wide as itself, or more, stays unchanged.
-
-    Args:
-      batch: the batch.
-      keys: uint64 [batch].
-      options: the rectangle's area, aspect ratio and level, and the probability.
     """
     height, width = batch.images.shape[1:3]
     numbers = draws.uniform(keys, 3 + 2 * _TRIES)

@@ -25,11 +25,6 @@ def pad_and_crop(batch: Batch, keys: tf.Tensor, options: PadAndCrop) -> Batch:
     """Pads every side, then takes the images' size out of it at random, masks and boxes with them.
 
     With "reflect" a mask is mirrored with its image, but no box is made for what is mirrored.
-
-    Args:
-      batch: the batch.
-      keys: uint64 [batch].
-      options: how wide the padding is, and what it shows.
     """
     pad_px = options.find_pad_px(*batch.images.shape[1:3])
     # What stands in the first row and column; negative in the padding.
@@ -81,24 +76,12 @@ def _is_inside(places: tf.Tensor, length: int) -> tf.Tensor:
 
 
 def flip_horizontal(batch: Batch, keys: tf.Tensor, options: FlipHorizontal) -> Batch:
-    """Mirrors some images left to right, with their masks and boxes.
-
-    Args:
-      batch: the batch.
-      keys: uint64 [batch].
-      options: with which probability.
-    """
+    """Mirrors some images left to right, with their masks and boxes."""
     return mirror(batch, draws.uniform(keys, 1)[:, 0] < options.probability)
 
 
 def flip_vertical(batch: Batch, keys: tf.Tensor, options: FlipVertical) -> Batch:
-    """Mirrors some images top to bottom, with their masks and boxes.
-
-    Args:
-      batch: the batch.
-      keys: uint64 [batch].
-      options: with which probability.
-    """
+    """Mirrors some images top to bottom, with their masks and boxes."""
     return _reverse(batch, draws.uniform(keys, 1)[:, 0] < options.probability, axis=1)
 
 
@@ -136,11 +119,6 @@ def rotate(batch: Batch, keys: tf.Tensor, options: Rotate) -> Batch:
 
     Images are sampled bilinearly, masks take the nearest pixel, and a box becomes the least one
     around its turned corners. With "reflect" a mask is mirrored with its image.
-
-    Args:
-      batch: the batch.
-      keys: uint64 [batch].
-      options: the greatest angle, and what comes in from outside.
     """
     share = 2 * tf.cast(draws.uniform(keys, 1)[:, 0], tf.float64) - 1
     matrix = inverse_rotation(share * math.radians(options.degrees))

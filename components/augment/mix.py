@@ -25,11 +25,6 @@ def mixup(batch: Batch, keys: tf.Tensor, options: Mixup) -> Batch:
     share, which may be the smaller one, as in the paper. An image without a partner, the last of an
     odd batch, is not mixed.
 
-    Args:
-      batch: the batch.
-      keys: uint64 [batch].
-      options: how shares are spread, and with which probability an image is mixed.
-
     Raises:
       ValueError: if there are masks or boxes.
     """
@@ -56,11 +51,6 @@ def cutmix(batch: Batch, keys: tf.Tensor, options: CutMix) -> Batch:
     Features", 2019. The rectangle has the image's aspect ratio and, before it is cut at the image's
     edges, the partner's share of the area; its centre is any pixel. Every image draws its own.
     Masks are cut like images. An image without a partner stays whole.
-
-    Args:
-      batch: the batch.
-      keys: uint64 [batch].
-      options: how shares are spread, and with which probability an image is mixed.
 
     Raises:
       ValueError: if there are boxes.

@@ -32,12 +32,7 @@ def count(listed: int = 0, done: int = 0, bad: int = 0, skipped: int = 0) -> Non
 
 @contextlib.contextmanager
 def watch_counters(root: beam.Pipeline, every_s: float = _EVERY_S) -> Iterator[None]:
-    """Shows a job's counters as progress while the block runs it.
-
-    Args:
-      root: the pipeline.
-      every_s: seconds between two reads.
-    """
+    """Shows a job's counters as progress while the block runs it."""
     ended = threading.Event()
 
     def watch() -> None:

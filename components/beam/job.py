@@ -119,10 +119,6 @@ def leave_sign(sign: str) -> None:
 def await_start(result: PipelineResult, sign: str, timeout_s: float) -> None:
     """Waits until a worker has left its sign, or the job has ended.
 
-    Args:
-      sign: the file that `leave_sign` writes.
-      timeout_s: how long to wait, in seconds.
-
     Raises:
       UserError: if there is no sign in time, or if the worker has other code than this machine.
     """

@@ -40,11 +40,6 @@ def find_complete(data_dir: str) -> Manifest | None:
 def check_shard_sizes(data_dir: str, manifest: Manifest, splits: Collection[str]) -> None:
     """Looks at the size of each shard, before much is done with the first ones.
 
-    Args:
-      data_dir: the data set's folder.
-      manifest: the data set's.
-      splits: those whose shards are looked at.
-
     Raises:
       UserError: naming the first shard that is missing, cut, or was replaced by another.
     """

@@ -132,10 +132,6 @@ def check_index(data_dir: str) -> None:
 def find_problem(path: str, manifest: Manifest) -> str | None:
     """Says what of an index is not as ingest writes it, apart from the labels' columns.
 
-    Args:
-      path: the index, on this machine.
-      manifest: of its data set.
-
     Returns:
       A column that is missing or of another type, or the first shard whose records are not where
       the index has them; None if all is right.

@@ -39,14 +39,7 @@ class Pointer(ManifestPart):
 def make_pointer(
     data_dir: str, manifest: Manifest, span: int = 0, version: int | None = None
 ) -> Pointer:
-    """Describes a complete data set.
-
-    Args:
-      data_dir: its folder.
-      manifest: what it holds.
-      span: see `Pointer`.
-      version: see `Pointer`.
-    """
+    """Describes a complete data set."""
     splits = manifest.splits.values()
     return Pointer(
         uri=data_dir,
@@ -66,9 +59,6 @@ def write_pointer(folder: str, pointer: Pointer) -> None:
 
 def follow_pointer(folder: str) -> Pointer | None:
     """Reads the pointer in a folder, and makes sure that its data set is still there.
-
-    Args:
-      folder: which stands for a data set.
 
     Returns:
       The pointer; None if there is none, because the folder is the data set itself.

@@ -28,9 +28,6 @@ def custom_extractors(**arguments: Any) -> list[extractor.Extractor]:
     Records of a class that the model does not know are left out of all metrics, and a model that
     gives no finite probability is refused.
 
-    Args:
-      **arguments: the model, the configuration and the tensor adapter, as TFX passes them.
-
     Returns:
       The extractors; for the remaining records they extract what they do by default.
     """

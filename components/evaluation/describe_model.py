@@ -104,11 +104,6 @@ def list_slices(
 ) -> list[dict[str, Any]]:
     """Metrics of the records with each value of a column, those of most records first.
 
-    Args:
-      answers: the model's answers.
-      name: the column's feature.
-      describe: makes the metrics of some answers.
-
     Returns:
       For each value (or bin, from the lowest on) `value`, `records` and these metrics.
     """

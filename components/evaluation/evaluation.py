@@ -162,11 +162,7 @@ def read_measured(evaluation_dir: str, names: Sequence[str] | None = None) -> Me
 
 
 def read_metrics(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Estimate]:
-    """The metrics of a slice that are numbers, by the words for them.
-
-    Args:
-      metrics: as TFMA reads them.
-    """
+    """The metrics of a slice that are numbers, by the words for them."""
     found = {}
     for name, metric in metrics.items():
         if name == "example_count_diff":  # of the same records

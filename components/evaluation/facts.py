@@ -287,9 +287,6 @@ def seal_evaluation(found: Evaluation) -> dict[str, Any]:
 def read_evaluation(evaluation_dir: str) -> Evaluation:
     """Reads the facts.
 
-    Args:
-      evaluation_dir: the Evaluator's output.
-
     Raises:
       UserError: if they are damaged, or of another version than this one.
     """

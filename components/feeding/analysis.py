@@ -231,13 +231,7 @@ def read_checksums(graph_dir: str, analysis: Analysis | None) -> dict[str, Liste
 def find_damage(
     graph_dir: str, analysis: Analysis | None, listed: Mapping[str, ListedFile]
 ) -> Iterator[tuple[str, str]]:
-    """What is wrong with the files of a graph: the file's path below the folder, and what.
-
-    Args:
-      graph_dir: the graph's folder.
-      analysis: that of the graph.
-      listed: the checksums of its files.
-    """
+    """What is wrong with the files of a graph: the file's path below the folder, and what."""
     for name, expected in listed.items():
         path = files.join(graph_dir, name)
         try:

@@ -26,12 +26,7 @@ _LOCK = threading.RLock()
 
 
 def once(key: Hashable, make: Callable[[], Function]) -> Function:
-    """The function that `make` returned for this key before, or returns now.
-
-    Args:
-      key: everything that the function depends on.
-      make: makes the function.
-    """
+    """The function that `make` returned for this key before, or returns now."""
     with _LOCK:
         if key not in _COMPILED:
             _COMPILED[key] = make()

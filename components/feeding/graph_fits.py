@@ -76,13 +76,6 @@ def check_fits(
 ) -> None:
     """Checks a graph against what manifests say of the data sets.
 
-    Args:
-      graph: the transform graph.
-      manifests: of the data sets.
-      paths: their shards.
-      feeding: which records are read.
-      mode: "train" or "eval".
-
     Raises:
       UserError: if it was made for other labels, or pixels that mean something else.
     """

@@ -18,12 +18,6 @@ def load_image(
 ) -> np.ndarray:
     """Reads and decodes one image.
 
-    Args:
-      records: all of the data set.
-      at: see `StoredRecords.read`.
-      channels: of the pixels.
-      verify: whether the record's checksums are computed.
-
     Returns:
       [height, width, channels], of the stored type, not to be written to; float32, if gray was
       made RGB of another type than uint8, or the other way.

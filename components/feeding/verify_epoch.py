@@ -55,12 +55,6 @@ def verify_epoch(paths: list[str], feeding: FeedingOptions, seed: int, epoch: in
     Each record must come as often as the options say: once; once for each of its `many_views`; or,
     with `balance` or `mix`, as often as any other of its class or data set, to within one.
 
-    Args:
-      paths: shards of the train split.
-      feeding: the options of training.
-      seed: the run's.
-      epoch: number of the epoch, from 0.
-
     Returns:
       What the epoch holds.
 

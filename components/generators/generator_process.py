@@ -67,12 +67,7 @@ class GeneratorProcess:
     """A worker, which ends at the latest when this process does."""
 
     def __init__(self, name: str, work: bytes):
-        """Starts it.
-
-        Args:
-          name: what the generators are called in messages.
-          work: the `Work`, pickled.
-        """
+        """Starts it."""
         ours, its = socket.socketpair()
         its.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
         self._name, self._owner = name, os.getpid()

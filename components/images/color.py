@@ -63,9 +63,6 @@ def note_other_orientation(info: dict[Any, Any]) -> tuple[str, ...]:
     the image saw it as it is stored, and so will a served model. Pillow, ImageMagick and Lightroom
     do look.
 
-    Args:
-      info: what Pillow read of the header.
-
     Returns:
       `raw_exif_orientation:<n>` and `xmp_orientation:<n>`, each where the file has it.
     """

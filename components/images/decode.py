@@ -325,11 +325,6 @@ def read_png_samples(data: bytes, image: Image.Image, still: bytes) -> np.ndarra
 
     OpenCV checks every checksum.
 
-    Args:
-      data: the whole file.
-      image: its opened header.
-      still: the file without its animation.
-
     Returns:
       uint8 or uint16 gray [height, width], or [height, width, channels]: gray and alpha, BGR, or
       BGRA.

@@ -62,10 +62,6 @@ def read_levels(data: bytes, image: PreparedImage, as_colors: bool) -> np.ndarra
 def list_values(data: bytes, as_colors: bool = False) -> list[int | str]:
     """The levels or palette indices that a mask shows, or its colours as `#rrggbb`; ascending.
 
-    Args:
-      data: the mask's whole file.
-      as_colors: whether to tell the colours of any.
-
     Raises:
       BadImage: if it cannot be read exactly.
     """

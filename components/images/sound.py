@@ -134,10 +134,6 @@ class Part(NamedTuple):
 def decode_sound(data: bytes, options: SoundOptions) -> tuple[np.ndarray, str, tuple[str, ...]]:
     """Draws a WAV or FLAC file's sound.
 
-    Args:
-      data: the whole file.
-      options: which part is drawn, and how.
-
     Returns:
       The picture, uint8 [mel_bins, columns]; its format; and notes: `cut`, `padded`, `silent`.
 
@@ -242,13 +238,7 @@ def _read_part(file: Any, part: Part) -> np.ndarray:
 
 
 def place_part(rate_hz: int, frames: int, options: SoundOptions) -> Part:
-    """Finds which samples the picture shows.
-
-    Args:
-      rate_hz: the sound's.
-      frames: its length in samples.
-      options: of the picture.
-    """
+    """Finds which samples the picture shows."""
     up, down = _find_ratio(rate_hz, options.sample_rate_hz)
     length = -(-frames * up // down)
     kept = min(length, options.samples)

@@ -64,10 +64,6 @@ def read_images(named: Sequence[str], options: IngestOptions) -> Iterator[NamedI
 def fingerprint_images(named: str, options: IngestOptions) -> str:
     """A hash of what is listed, which changes if an image is added, removed or touched.
 
-    Args:
-      named: one of those that `read_images` takes.
-      options: as there.
-
     Raises:
       UserError: as `read_images` does.
     """

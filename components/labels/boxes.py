@@ -208,14 +208,7 @@ def _turn(sides: Sequence[float], orientation: int) -> tuple[float, float, float
 def _find_problem(
     sides: Sequence[float], upright: Sequence[float], box: BoxAnnotation, ids: dict[str, int]
 ) -> str | None:
-    """Why a box cannot be stored, after what it is called; None if it can.
-
-    Args:
-      sides: as they were written.
-      upright: what of it is inside, once it is turned.
-      box: the box.
-      ids: of the classes.
-    """
+    """Why a box cannot be stored, after what it is called; None if it can."""
     if not all(map(math.isfinite, sides)):
         return "has a side that is no number"
     if sides[2] <= sides[0] or sides[3] <= sides[1]:

@@ -33,12 +33,7 @@ def find_separator(cells: Mapping[str, int], column: str = "") -> str | None:
 
 
 def find_joined(classes: Mapping[str, int], column: str) -> Iterator[str]:
-    """A sentence on classes that are several names in a cell, if they are.
-
-    Args:
-      classes: images of each.
-      column: what that of the classes is called.
-    """
+    """A sentence on classes that are several names in a cell, if they are."""
     if separator := find_separator(classes, column):
         first = next(name for name in classes if separator in name)
         option = shlex.quote(f"ingest.tag_separator={json.dumps(separator)}")

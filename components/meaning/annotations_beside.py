@@ -28,12 +28,7 @@ _NAME = re.compile(r"[^\s\"'<>|,;=\\/]+")
 
 
 def find_partners(tally: Tally, paths: Iterable[str]) -> list[str]:
-    """The first texts with names of images, if at least half of the images have one.
-
-    Args:
-      tally: of all files.
-      paths: of all files.
-    """
+    """The first texts with names of images, if at least half of the images have one."""
     images = sum(tally.folders().values())
     if not images or 2 * tally.texts() < images:
         return []

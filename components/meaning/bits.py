@@ -22,13 +22,7 @@ _FEW_LEVELS = 128  # of 256
 
 
 def find_lost_bits(refs: Iterable[ImageRef], source: Source, options: PrepareOptions) -> str:
-    """What is lost where images of over 8 bits are stored with 8, as a sentence; "" if nothing is.
-
-    Args:
-      refs: the images, of which a few are read.
-      source: what reads them.
-      options: how they are to be stored.
-    """
+    """What images of over 8 bits lose where they are stored with 8, as a sentence; or ""."""
     high = options.depth.high
     if options.dtype != "uint8" or isinstance(high, str):  # Nothing is lost.
         return ""
@@ -54,11 +48,7 @@ def find_lost_bits(refs: Iterable[ImageRef], source: Source, options: PrepareOpt
 
 
 def find_windowless(refs: Iterable[ImageRef], source: Source, options: PrepareOptions) -> str:
-    """What is lost of DICOM files that say no window, as a sentence; "" if nothing is.
-
-    Args:
-      refs, source, options: as of `find_lost_bits`.
-    """
+    """What is lost of DICOM files that say no window, as a sentence; "" if nothing is."""
     is_stated = options.dtype != "uint8" or options.depth != DepthOptions()
     if is_stated or not files.is_local(source.root):
         return ""

@@ -114,14 +114,7 @@ def _find_class(path: str, rows: TableRows, names: Collection[str]) -> str | Non
 def understand_cells(
     path: str, given: IngestOptions, options: IngestOptions, rows: TableRows
 ) -> IngestOptions:
-    """The options with the order of boxes' numbers, if it is not stated, and not the usual one.
-
-    Args:
-      path: of the table.
-      given: the options before its columns were named.
-      options: the options since.
-      rows: the table's, an image each.
-    """
+    """The options with the order of boxes' numbers, if it is not stated, and not the usual one."""
     is_stated = given.boxes is not None and "format" in given.boxes.model_fields_set
     has_none = options.columns.get("boxes") is None  # Which is refused by whoever completes them.
     if options.boxes is None or has_none or is_stated or options.boxes.format != "xywh":

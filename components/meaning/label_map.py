@@ -79,11 +79,6 @@ class LabelMap:
 def find_label_map(images: str, paths: Iterable[str], shown: Shown) -> LabelMap | None:
     """The file that names the classes that masks show.
 
-    Args:
-      images: the folder of images and masks.
-      paths: of all files in it.
-      shown: what masks show.
-
     Returns:
       None if there is no such file, or none that names any class.
 

@@ -37,12 +37,6 @@ def understand(
 ) -> tuple[IngestOptions, tuple[str, ...]]:
     """The options with what the folders say of labels and splits, unless the options do.
 
-    Args:
-      images: what was given, for messages.
-      options: of ingest.
-      tally: of its files.
-      list_paths: gives the paths of all files again.
-
     Returns:
       The options, and what was inferred, a sentence each.
 

@@ -76,10 +76,6 @@ def names_of(ref: ImageRef, options: IngestOptions) -> list[str]:
 def leave_out_rare(options: IngestOptions, classes: Mapping[str, int]) -> IngestOptions:
     """The options with the classes that have fewer images than `labels.min_images`.
 
-    Args:
-      options: of ingest.
-      classes: how many images each has.
-
     Raises:
       UserError: if images have tags, values or boxes instead.
     """

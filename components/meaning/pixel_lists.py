@@ -28,11 +28,6 @@ class UnstatedShape(UserError):
 def check_pixels(images: str, options: IngestOptions, rows: TableRows) -> None:
     """Refuses records whose images are values alone, if their shape is not stated, or another is.
 
-    Args:
-      images: the records, as they are given.
-      options: that were given.
-      rows: of the records.
-
     Raises:
       UnstatedShape: if it is not; it says which shape there may be.
       UserError: if it is another.

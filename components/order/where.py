@@ -31,10 +31,6 @@ _ALLOWED = "names of columns, constants, ==, !=, <, <=, >, >=, in, not in, and, 
 def match_rows(table: pa.Table, where: str) -> np.ndarray:
     """Finds the rows that a condition holds for.
 
-    Args:
-      table: columns of the index.
-      where: the condition.
-
     Returns:
       bool [rows].
 

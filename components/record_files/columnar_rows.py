@@ -270,12 +270,7 @@ def _name(cell: Any, feature: Any) -> Any:
 
 
 def find_columns(schema: pa.Schema, read_first: Callable[[str], Any]) -> Columns:
-    """Looks at a file's columns.
-
-    Args:
-      schema: the file's.
-      read_first: gives a column's first cells.
-    """
+    """Looks at a file's columns."""
     found = Columns()
     for field in schema:
         if pa.types.is_struct(field.type):

@@ -76,11 +76,6 @@ _OPAQUE = (
 def read_examples(path: str, columns: Asked, pixel_shape: Shape = ()) -> Iterator[Row]:
     """Reads a file's records; one that is damaged is a row with a problem.
 
-    Args:
-      path: of the file.
-      columns: those that are asked for.
-      pixel_shape: that of images that are values alone.
-
     Raises:
       FileNotFoundError: if there is no such file.
       UserError: if its store refuses it or does not answer.

@@ -123,10 +123,6 @@ def read_orientation(file: tf.Tensor, structure: Structure) -> tf.Tensor:
     """The orientation that a file's EXIF states: int32 scalar, 1 to 8.
 
     EXIF that is broken, cut off or states anything else gives 1, as in ingest: it never fails.
-
-    Args:
-      file: string scalar.
-      structure: where its EXIF is.
     """
     exif = read_text(file, structure.exif_offset, structure.exif_bytes)
     exif = tf.cond(

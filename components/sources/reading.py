@@ -78,12 +78,6 @@ def try_read(
 ) -> bytes | BadImage | SkippedFile:
     """Reads one image's bytes.
 
-    Args:
-      ref: the reference.
-      source: whose it is.
-      max_file_bytes: a larger file is refused.
-      with_sounds: whether sounds are images, too.
-
     Returns:
       The bytes, or why the source is to be quarantined or skipped.
 

@@ -48,13 +48,7 @@ def is_passing(error: str, has_answered: bool) -> bool:
 
 
 def explain_refusal(uri: str, kind: str, error: str) -> UserError | None:
-    """The error that names the variable to correct; None if it is something else.
-
-    Args:
-      uri: what was asked for.
-      kind: "s3" or "az".
-      error: all that obstore says.
-    """
+    """The error that names the variable to correct; None if it is something else."""
     if _MACHINE_S_OWN in error:
         return no_credentials(uri, kind)
     keys, address = _NAMES[kind]

@@ -85,12 +85,6 @@ def read_files(
 ) -> Iterator[Row]:
     """Reads files of images and their annotations, one a split or one for all.
 
-    Args:
-      form: what the files are called.
-      folder: the one that they are below.
-      found: where each is, and its name.
-      columns: those that are asked for.
-
     Yields:
       The rows, whose `file_name` is the image as it is there, with the split that files or their
       folders name.

@@ -32,12 +32,6 @@ def read_panoptic(
 ) -> list[dict[str, Any]]:
     """Joins images and their segments; categories are drawn with their own ids.
 
-    Args:
-      path: of the COCO file.
-      images: its images.
-      annotations: its annotations, one an image.
-      names: of its categories, by their ids.
-
     Returns:
       A row an image, in the order of the file: `file_name`, `image_id` and `mask`; the first mask
       tells all classes.

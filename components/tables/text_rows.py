@@ -80,10 +80,6 @@ _IN_WORDS = "\u2019\xaa\xba\xb0\xb2\xb3"
 def find_windows_word(path: str, data: bytes) -> str:
     """A word of a table that is no UTF-8, as cp1252 has it; "" if the table is UTF-8 or 16.
 
-    Args:
-      path: of the table, for messages.
-      data: how it begins.
-
     Raises:
       UserError: if its words are none in that encoding, so that they are of another one.
     """

@@ -37,9 +37,6 @@ def open_strategy(training: TrainingOptions) -> tf.distribute.Strategy | None:
 
     Several must be asked for before TensorFlow does anything else in this process.
 
-    Args:
-      training: names it.
-
     Returns:
       One with a replica on every GPU or, if there is none, on every logical CPU; None for
       TensorFlow's default, the first GPU or else the CPU.

@@ -119,14 +119,6 @@ def name_records(
 ) -> list[str]:
     """Names the records of some of training's batches, which are a function of their position.
 
-    Args:
-      files: the train split's files.
-      view: the model's input size.
-      feeding: the options with which it is trained.
-      seed: the seed of training.
-      position: position of the first batch.
-      count: how many batches.
-
     Returns:
       Each record's file name, or its id where it has none.
 

@@ -89,12 +89,7 @@ def record_trace(folder: str) -> Iterator[None]:
 
 
 def describe_trace(folder: str, steps: int) -> Profile:
-    """Describes the latest trace of a folder.
-
-    Args:
-      folder: where it was recorded.
-      steps: how many steps it holds.
-    """
+    """Describes the latest trace of a folder."""
     latest = find_traces(folder)[0]
     size_bytes = tf.io.gfile.stat(latest).length
     return Profile(folder, size_bytes, steps, tuple(list_slowest_ops(latest, _MOST_OPS)))
@@ -107,12 +102,7 @@ def find_traces(folder: str) -> list[str]:
 
 
 def list_slowest_ops(trace: str, count: int) -> list[OpTime]:
-    """Lists the operations with the most own time, slowest first.
-
-    Args:
-      trace: path or URI of a trace file.
-      count: how many operations at most.
-    """
+    """Lists the operations with the most own time, slowest first."""
     space = xplane_pb2.XSpace()
     with tf.io.gfile.GFile(trace, "rb") as file:
         space.ParseFromString(file.read())

@@ -151,12 +151,6 @@ def compile_by_option(
 ) -> None:
     """Has the function that `training.compile` names compile the model, if it names one.
 
-    Args:
-      model: built.
-      training: names the function.
-      options: what it is given.
-      steps_per_epoch: what it is given.
-
     Raises:
       UserError: if it cannot be imported, fails, or does not compile the model.
     """
@@ -181,11 +175,6 @@ def compile_by_option(
 
 def check_heeded(model: keras.Model, options: TrainingOptions, read: set[str]) -> None:
     """Refuses options that were set, but that whoever built and compiled the model never read.
-
-    Args:
-      model: built and compiled.
-      options: as they were set.
-      read: names of those that were read.
 
     Raises:
       UserError: if one would change nothing; it names the option.

@@ -154,12 +154,7 @@ def _check_loss(
 
 
 def _share_loss(model: keras.Model, task: Task) -> None:
-    """Makes the losses of all replicas add up to the mean over the whole batch.
-
-    Args:
-      model: compiled; changed.
-      task: what it learns.
-    """
+    """Makes the losses of all replicas add up to the mean over the whole batch."""
     compute_loss = model.compute_loss
 
     def shared_loss(x: Any = None, y: Any = None, *others: Any, **named: Any) -> tf.Tensor:

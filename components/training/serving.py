@@ -294,9 +294,6 @@ def _batch_signature(
 def _find_embedder(model: keras.Model) -> keras.Model | None:
     """The part of a network that ends before its last dense layer, and tells like images apart.
 
-    Args:
-      model: a built classifier.
-
     Returns:
       A model from the same images to float [batch, any], with the same weights; None of a model
       whose layers are not joined in a graph of Keras's, or where that layer sees no vector.
@@ -314,10 +311,6 @@ def _write_warm_up(model_dir: str, view: ViewOptions) -> None:
 
     It looks for this file in a model's folder: records of `PredictionLog`. Here they are a request
     for each signature that callers use, of one grey image.
-
-    Args:
-      model_dir: the SavedModel's folder.
-      view: the model's input.
     """
     pixels = np.full((view.height_px, view.width_px, view.channels), 128, view.dtype)
     # As callers send it: a JPEG; of other values than 8-bit gray or RGB an `.npy` file.

@@ -30,12 +30,6 @@ def count_unknown(
 ) -> int | None:
     """Counts the records of a split that the label vocabulary has no class for.
 
-    Args:
-      files: the split's files.
-      feeding: which records are read.
-      transform_graph_dir: the transform graph.
-      mode: "train" or "eval".
-
     Returns:
       The number of these records, or None if only reading them would tell: if ids depend on further
       columns.

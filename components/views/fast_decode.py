@@ -148,10 +148,6 @@ def _decode_png(encoded: bytes | memoryview, channels: int) -> np.ndarray:
 def decode_mask(encoded: bytes | memoryview, size: tuple[int, int]) -> np.ndarray:
     """Decodes a stored mask.
 
-    Args:
-      encoded: a gray PNG of class ids.
-      size: height and width of its image.
-
     Returns:
       uint8 [*size, 1].
 

@@ -130,10 +130,6 @@ class Catalogue:
     def read(self, numbers: Sequence[int], columns: list[str] | None = None) -> list[dict]:
         """What is known of records (their rows of the index) or of rejected files, and `state`.
 
-        Args:
-          numbers: which.
-          columns: of the index; None for all.
-
         Raises:
           IndexError: if there is no such number.
         """

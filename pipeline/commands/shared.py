@@ -86,10 +86,6 @@ def open_terminal(log_path: str, quiet: bool = False) -> Iterator[Any]:
     """Gives a console; sends the libraries' messages and unexpected errors to a log.
 
     The log of an output behind a URI is on this machine, and kept only after an unexpected error.
-
-    Args:
-      log_path: the log.
-      quiet: whether the console prints nothing.
     """
     from image_pipeline.components.files import is_local
     from image_pipeline.show.terminal import quiet_terminal
@@ -117,11 +113,7 @@ def open_terminal(log_path: str, quiet: bool = False) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def quiet_libraries(command: str) -> Iterator[Any]:
-    """Like `open_terminal`, but the log is kept only after an unexpected error.
-
-    Args:
-      command: its name becomes the log's.
-    """
+    """Like `open_terminal`, but the log is kept only after an unexpected error."""
     with tempfile.TemporaryDirectory() as log_dir:
         try:
             with open_terminal(os.path.join(log_dir, f"{command}.log")) as console:

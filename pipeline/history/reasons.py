@@ -188,10 +188,6 @@ def _code_of(step: Step) -> list[Any]:
 def compare_images(old_dir: str | None, new_dir: str | None) -> str | None:
     """Counts what came, went and changed.
 
-    Args:
-      old_dir: folder of a data set; None if there was none.
-      new_dir: of a later one.
-
     Returns:
       The counts in words; None if one of the data sets is gone.
     """

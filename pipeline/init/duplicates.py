@@ -19,11 +19,6 @@ def estimate_duplicates(source: Source, refs: Iterable[ImageRef], seed: int = 0)
 
     Only files of one size can be the same: of these groups, some are read, drawn at random.
 
-    Args:
-      source: of the files.
-      refs: the files.
-      seed: of the draw.
-
     Returns:
       The share, exact if all groups could be read.
     """

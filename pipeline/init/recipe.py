@@ -239,10 +239,6 @@ def list_views(sizes: Sizes, is_tuned: bool) -> list[tuple[int, int, int]]:
     multiple of their size, and a network of photos is shown small ones larger. Others keep their
     shape if most lie the same way, since a square cuts off what is at the sides.
 
-    Args:
-      sizes: of some images.
-      is_tuned: whether the network knows photos.
-
     Returns:
       Heights and widths in pixels, and channels.
     """

@@ -64,10 +64,6 @@ class Sizes:
 def measure_sizes(source: Source, refs: Sequence[ImageRef]) -> Sizes | None:
     """Reads the headers of at most `SAMPLE` images, spread evenly.
 
-    Args:
-      source: of the images.
-      refs: those of it that may be images.
-
     Returns:
       Their sizes; None if no file of the sample is an image.
     """

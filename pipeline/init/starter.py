@@ -47,9 +47,6 @@ def choose_threshold(layout: Layout) -> tuple[float, str]:
     the way from there to 1, and beyond what such answers may reach by chance: the class's share of
     the evaluated images equals its share of all, to within one image if splits are stratified, or
     else three standard deviations. It need not get more than half of the way.
-
-    Args:
-      layout: layout of the images, with at least one class.
     """
     name, count = max(layout.classes.items(), key=lambda each: each[1])
     total = sum(layout.classes.values())

@@ -81,10 +81,6 @@ def read_schedule(text: str) -> Schedule:
 def read_parameters(given: tuple[str, ...], config: PipelineConfig) -> dict[str, str]:
     """Reads `NAME=VALUE`, and checks before anything is started what a step would refuse hours on.
 
-    Args:
-      given: as on the command line.
-      config: the options that the pipeline is compiled with.
-
     Raises:
       UserError: if there is no such parameter, or its value is not valid.
     """

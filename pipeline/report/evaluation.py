@@ -32,11 +32,6 @@ _MOST_OUTLIERS = 24
 def describe_evaluation(source: Source, data: DataSet, absent: Absent) -> dict[str, Any]:
     """The facts, and what of them has pictures.
 
-    Args:
-      source: the run.
-      data: its data set, in which records are looked up.
-      absent: gets why something is missing.
-
     Returns:
       `evaluation`, the facts; the sentences `said` and their `rating`; `matrix`, see `sort_matrix`;
       `worst`, records with their `row` of the index; `mislabelled`, the first labels in doubt, the

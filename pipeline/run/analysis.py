@@ -32,9 +32,6 @@ def analyze_folder(
 
     Returns:
       What `analysis.json` holds, and the seconds and peak memory of the work.
-
-    Raises:
-      UserError: if the person who called can put it right.
     """
     data_dir, graph_dir = make_paths_absolute(beam_args, data_dir, graph_dir)
     if cache_dir is not None:

@@ -32,9 +32,6 @@ CONNECT_TIMEOUT_S = 5
 def check_dataflow(beam_args: Sequence[str]) -> None:
     """Checks all that a job needs before it can be sent: flags, credentials and folders.
 
-    Args:
-      beam_args: completed Beam flags.
-
     Raises:
       UserError: naming what is wrong or missing.
     """
@@ -47,9 +44,6 @@ def check_dataflow(beam_args: Sequence[str]) -> None:
 def add_dataflow_options(beam_args: Sequence[str], options: DataflowOptions) -> list[str]:
     """Adds the configuration's options to a Dataflow job's flags, which go before them.
 
-    Args:
-      beam_args: completed Beam flags, which name Dataflow.
-
     Raises:
       UserError: for a flag that Beam does not know, or a value of a wrong type.
     """
@@ -60,9 +54,6 @@ def add_dataflow_options(beam_args: Sequence[str], options: DataflowOptions) -> 
 
 def check_dataflow_flags(beam_args: Sequence[str]) -> None:
     """Checks that the flags are enough for a job; contacts nothing.
-
-    Args:
-      beam_args: completed Beam flags.
 
     Raises:
       UserError: in Beam's words, or naming the flag that is missing.
@@ -105,9 +96,6 @@ def check_places(given: Mapping[str, Any]) -> None:
     """Checks that what is sent exists, and the folders for the workers' files and a template.
 
     Beam would retry for ten minutes to write to a folder or a store that is not there.
-
-    Args:
-      given: what flags set, by the names that Beam's options have.
 
     Raises:
       UserError: naming the flag whose path is missing, or the store that does not answer.
@@ -159,9 +147,6 @@ def check_remote(**paths: str) -> None:
 
 def check_credentials(given: Mapping[str, Any]) -> None:
     """Checks for credentials: without them Beam would fail later, with an unclear error.
-
-    Args:
-      given: what flags set, by the names that Beam's options have.
 
     Raises:
       UserError: if Google's libraries, which have their own time limits, find none.

@@ -59,9 +59,6 @@ def make_paths_absolute(beam_args: Sequence[str], *paths: str) -> list[str]:
 def check_engine(beam_args: Sequence[str]) -> None:
     """Checks that what the runner needs is there; otherwise the job would wait, perhaps forever.
 
-    Args:
-      beam_args: completed Beam flags.
-
     Raises:
       UserError: if a job server's jar, Java or Prism is missing; if a Flink or Spark cluster, a job
         server or a worker pool does not answer within `CONNECT_TIMEOUT_S` or has too few slots; or

@@ -130,10 +130,6 @@ def _summarize(found: Sequence[Mapping[str, float]], judged: int) -> dict[str, d
     By Student's t; of shares by Wilson's interval with Student's quantile, for as many trials as
     would let folds differ as much as they do: it ends within 0 and 1. Folds that are all equal do
     not show how far chance might have moved them: theirs is Wilson's own, of all records.
-
-    Args:
-      found: of each fold, its figures.
-      judged: how many records all folds have together.
     """
     figures = {}
     for name in found[0]:

@@ -38,9 +38,6 @@ def ingest_folder(
     Returns:
       The summary: the books, splits, shards, bytes, seconds, peak memory, what was noticed, and how
       many records the data set had before (None if it did not exist).
-
-    Raises:
-      UserError: if the person who called can put it right.
     """
     (output_dir,) = make_paths_absolute(beam_args, output_dir)
     started = time.monotonic()
@@ -72,9 +69,6 @@ def ingest_folder(
 def make_beam_pipeline(beam_args: Sequence[str]) -> beam.Pipeline:
     """An empty Beam pipeline.
 
-    Args:
-      beam_args: Beam flags; they name the runner and its mode.
-
     Raises:
       UserError: in Beam's words, if it rejects them.
     """
@@ -103,9 +97,6 @@ def retry_folder(
 
     Returns:
       What became of them (see `retry.Retry`), and the summary of the data set.
-
-    Raises:
-      UserError: if the person who called can put it right.
     """
     images_dir, output_dir = make_paths_absolute(beam_args, images_dir, output_dir)
     with hold_lock(output_dir) as check_lock:

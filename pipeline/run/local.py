@@ -36,9 +36,6 @@ def run_locally(
 
     Returns:
       The run of every component that has outputs, in order.
-
-    Raises:
-      UserError: if the person who called can put it right.
     """
     part, metadata_path = plan.part, plan.folder.metadata_path
 

@@ -27,12 +27,6 @@ def check_ingest(
 ) -> Listing:
     """Checks the images and the output folder before Beam is imported.
 
-    Args:
-      images_dir: the folder of images, or its URI.
-      output_dir: the data set's folder.
-      options: of ingest.
-      beam_args: completed Beam flags.
-
     Returns:
       The images, and the options with what a table says of its columns.
 

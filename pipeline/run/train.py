@@ -47,9 +47,6 @@ def train_folder(
     Returns:
       The `model`'s folder, its `metrics` of each epoch, and `worker`, `workers`: which machine of
       how many this is. Only the first writes, and has `metrics`.
-
-    Raises:
-      UserError: if the person who called can put it right.
     """
     cluster = find_cluster(config.training) or Cluster()
     training = config.training.model_dump(mode="json")

@@ -129,12 +129,7 @@ def say_class(found: Evaluation, row: ClassFacts) -> str:
 
 
 def say_mistake(row: ClassFacts, counted: str) -> str:
-    """What a class is taken for, or how many of its boxes are found; "" if neither is known.
-
-    Args:
-      row: the class.
-      counted: what there is of it: records, pixels.
-    """
+    """What a class is taken for, or how many of its boxes are found; "" if neither is known."""
     mistake = row.mistake
     if mistake is None:
         return ""
