@@ -377,7 +377,7 @@ def write_parquet(
       data_dir: the folder that ingest wrote.
       folder: a new or empty one.
       name: of the data set.
-      licence: its identifier or address; None if it is not known.
+      licence: its identifier or address; None for those that a column of the images says, if any.
 
     Returns:
       The files' names.

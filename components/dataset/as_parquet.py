@@ -5,7 +5,9 @@
 is a data card. The images' bytes are those of the shards, and the order is theirs.
 """
 
+import collections
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,12 +17,14 @@ import yaml
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.index_file import index_name
+from image_pipeline.components.dataset.index_file import index_name, scan_index
+from image_pipeline.components.dataset.licences import find_licence
 from image_pipeline.components.dataset.manifest import ListedShard, Manifest, read_whole_manifest
 from image_pipeline.components.dataset.tfrecord import CorruptRecord, read_records
 from image_pipeline.components.errors import UserError
 
 CROISSANT, CARD = "croissant.json", "README.md"
+_IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9.+-]*")  # of a licence
 _ROWS = 256  # of a row group: as many images are held in memory
 _CROISSANT_OWN = (
     *("arrayShape", "citeAs", "column", "containedIn", "equivalentProperty", "extract", "field"),
@@ -59,7 +63,8 @@ def write_parquet(
       data_dir: the folder that ingest wrote.
       folder: where the files go; it may not hold any.
       name: of the data set.
-      licence: an identifier of SPDX or an address; None if it is not known.
+      licence: of the data set, an identifier of SPDX or an address; None for those that a column of
+        the images says, if there is one.
 
     Returns:
       The files' names, below the folder.
@@ -86,9 +91,12 @@ def write_parquet(
     }
     for file, shard in written.items():
         _write_file(files.join(folder, file), data_dir, shard, manifest, columns)
+    column = find_licence(manifest.further)
+    licensed = {} if column is None else _count_values(data_dir, column)
+    licences = [licence] if licence else sorted(filter(None, licensed))
     texts = {
-        CARD: _make_card(manifest, name, licence),
-        CROISSANT: json.dumps(_describe(manifest, name, licence, columns), indent=2) + "\n",
+        CARD: _make_card(manifest, name, licences, licensed),
+        CROISSANT: json.dumps(_describe(manifest, name, licences, columns), indent=2) + "\n",
     }
     for file, text in texts.items():
         files.write_file(files.join(folder, file), text.encode())
@@ -192,11 +200,27 @@ def _read_rows(
         yield rows
 
 
-def _make_card(manifest: Manifest, name: str, licence: str | None) -> str:
-    """The data card: what Hugging Face reads at its head, and what people want to know."""
+def _count_values(data_dir: str, column: str) -> dict[str, int]:
+    """How many images have each text of a column of the index; "" is none."""
+    counts: collections.Counter[str] = collections.Counter()
+    for rows in scan_index(data_dir, [column]):
+        counts.update(text or "" for text in rows[column].to_pylist())
+    return dict(counts.most_common())
+
+
+def _make_card(
+    manifest: Manifest, name: str, licences: Sequence[str], licensed: Mapping[str, int]
+) -> str:
+    """The data card: what Hugging Face reads at its head, and what people want to know.
+
+    `licensed` counts the images of each licence, if a column says that; "" is none.
+    """
     head: dict[str, Any] = {"pretty_name": name}
-    if licence:
-        head["license"] = licence.lower()
+    if licences:
+        named = [text.lower() for text in licences]
+        # What is no identifier, such as an address, is one of others to Hugging Face.
+        known = sorted({text if _IDENTIFIER.fullmatch(text) else "other" for text in named})
+        head["license"] = known[0] if len(known) == 1 else known
     data_files = [
         {"split": split, "path": f"data/{split}-*"}
         for split, listed in manifest.splits.items()
@@ -225,6 +249,10 @@ def _make_card(manifest: Manifest, name: str, licence: str | None) -> str:
         lines += ["| split | records |", "|---|---:|"]
         for split, listed in manifest.splits.items():
             lines.append(f"| {split} | {listed.records:,} |")
+    if licensed:
+        column = find_licence(manifest.further)
+        lines += ["", f"| licence, as the column {column} says | images |", "|---|---:|"]
+        lines += [f"| {_cell(text) or '(none)'} | {count:,} |" for text, count in licensed.items()]
     options = json.dumps(manifest.options, indent=1)
     lines += ["", "Made with these options:", "", "```json", options, "```", ""]
     lines.append(f"Its manifest's checksum is `{manifest.checksum}`.")
@@ -236,7 +264,7 @@ def _cell(text: str) -> str:
 
 
 def _describe(
-    manifest: Manifest, name: str, licence: str | None, columns: Sequence[_Described]
+    manifest: Manifest, name: str, licences: Sequence[str], columns: Sequence[_Described]
 ) -> dict[str, Any]:
     """The content of `croissant.json`."""
     described: dict[str, Any] = {
@@ -244,8 +272,8 @@ def _describe(
         **{"@type": "sc:Dataset", "conformsTo": "http://mlcommons.org/croissant/1.1"},
         **{"name": name, "description": f"{manifest.books.written:,} images.", "version": "1.0.0"},
     }
-    if licence:
-        described["license"] = licence
+    if licences:
+        described["license"] = licences[0] if len(licences) == 1 else list(licences)
     described["distribution"] = [
         {
             **{"@type": "cr:FileSet", "@id": "parquet", "name": "parquet"},

@@ -28,7 +28,10 @@ from image_pipeline.components.json_text import to_json
     help="litert: how weights are stored: float16 takes half of the bytes, int8 a quarter.",
 )
 @click.option("--name", help="parquet: the data set's name; by default, its folder's.")
-@click.option("--licence", help="parquet: identifier or address of the licence.")
+@click.option(
+    "--licence",
+    help="parquet: identifier or address of the licence; by default, those that a column says.",
+)
 @JSON
 def export(
     source: str,

@@ -13,6 +13,7 @@ from image_pipeline.components.arrays.in_place import fetch
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import RecordIndex, find_index, read_table
 from image_pipeline.components.dataset.index_file import index_name
+from image_pipeline.components.dataset.licences import find_attribution, find_licence
 from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.dataset.paths import parse_split
 from image_pipeline.components.dataset.stored import StoredRecords
@@ -38,7 +39,7 @@ class DataSet:
 
     Attributes:
       splits: the names of the splits that hold records.
-      table: `SOURCE_COLUMNS`, a row for each record of the index.
+      table: `SOURCE_COLUMNS`, and those of labels and licences; a row for each record.
       split: int8 [records], number of the record's split in `splits`.
       records: reads records by their row.
       mask_colors: uint8 [256, 3], of each id of masks; None without masks.
@@ -194,11 +195,13 @@ def open_data_set(data_dir: str, manifest: Manifest) -> DataSet:
     own = [] if manifest.label is None else [manifest.label]
     kind = find_kind(manifest.columns)
     own += record.BOX_COLUMNS if kind is BOXES else []
+    said = [find_licence(manifest.further), *find_attribution(manifest.further)]
+    names = [*SOURCE_COLUMNS, *map(index_name, own), *filter(None, said)]
     of_shard = np.array([splits.index(parse_split(path)) for path in index.shard_paths], np.int8)
     return DataSet(
         splits=splits,
         index=index,
-        table=read_table(index.shard_paths, [*SOURCE_COLUMNS, *map(index_name, own)]),
+        table=read_table(index.shard_paths, names),
         split=of_shard[index.shard],
         records=StoredRecords(index),
         mask_colors=make_colors(manifest.options.get("masks")) if kind is MASKS else None,

@@ -3,6 +3,7 @@
 from typing import Any
 
 from image_pipeline.components.dataset.changes import find_changes
+from image_pipeline.components.dataset.licences import USUAL
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.extras import need
 from image_pipeline.components.feeding.options import FeedingOptions
@@ -20,6 +21,7 @@ from image_pipeline.report.data_set import DataSet
 from image_pipeline.report.difference import compare
 from image_pipeline.report.evaluation import describe_evaluation, find_outliers
 from image_pipeline.report.label_tables import describe_labels
+from image_pipeline.report.licences import describe_licences
 from image_pipeline.report.notices import list_notices
 from image_pipeline.report.pixels import describe_pixels, measure_images
 from image_pipeline.report.problems import (
@@ -77,7 +79,13 @@ def gather_figures(
         "outliers": find_outliers(measured, data),
         "leakage": check_leakage(data_dir, manifest, data, alike),
         "shards": describe_shards(manifest),
+        "licences": describe_licences(manifest, data),
     }
+    if figures["licences"] is None:
+        absent["licences"] = (
+            f"No column of the data says licences: none is called {USUAL}; name one so by "
+            "ingest.columns={license: …}."
+        )
     feeding, seed = FeedingOptions(), 0
     if config is not None:
         feeding, seed = config.feeding, config.training.seed

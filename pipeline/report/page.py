@@ -37,6 +37,7 @@ GROUPS = {
     },
     "Data": {
         "books": "What became of the files",
+        "licences": "Licences",
         "shapes": "Sizes and formats",
         "pixels": "Pixels",
         "shards": "Shards",

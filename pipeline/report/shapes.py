@@ -71,18 +71,18 @@ def describe_shapes(data: DataSet) -> Shapes:
         aspect=make_histogram(width / height),
         source_bytes=make_histogram(table["source_bytes"].to_numpy(), logarithmic=True),
         sizes=list(zip(sizes, counts[order].tolist(), strict=True)),
-        formats=_count(table["source_format"]),
-        stored_formats=_count(table["format"]),
+        formats=count_values(table["source_format"]),
+        stored_formats=count_values(table["format"]),
         orientations=[
             (_ORIENTATIONS.get(code, str(code)), records)
-            for code, records in _count(table["orientation"])
+            for code, records in count_values(table["orientation"])
         ],
         channels=sorted(kinds.items(), key=lambda row: (-row[1], row[0])),
-        notes=_count(unusual)[:_MOST_NOTES],
+        notes=count_values(unusual)[:_MOST_NOTES],
     )
 
 
-def _count(values: pa.ChunkedArray | pa.Array) -> list[tuple[Any, int]]:
+def count_values(values: pa.ChunkedArray | pa.Array) -> list[tuple[Any, int]]:
     """Each value and how often it occurs: the most frequent first, then by value."""
     rows = [(each["values"], each["counts"]) for each in pc.value_counts(values).to_pylist()]
     return sorted(rows, key=lambda row: (-row[1], row[0]))

@@ -16,7 +16,7 @@ def test_all_of_a_run_is_gathered_for_machines(figures):
     assert figures["kind"] == "run" and figures["evaluation"].score.value is not None
     assert figures["shuffle"].batch_size == 4
     assert figures["evaluation"].records == figures["books"]["splits"]["eval"]
-    assert sorted(figures["absent"]) == ["difference", "speed"]
+    assert sorted(figures["absent"]) == ["difference", "licences", "speed"]
     assert figures["near_duplicates"].compared == 23 and figures["outliers"].by == "model"
     assert figures["rating"] == "bad" and figures["said"].startswith("Not told from guessing")
     assert figures["judged_labels"]["judged"] == 23
@@ -25,7 +25,7 @@ def test_all_of_a_run_is_gathered_for_machines(figures):
 
 def test_what_a_data_set_does_not_have_is_said(source, data):
     figures = gather_figures(source, data)
-    missing = {"anomalies", "training", "evaluation", "difference", "speed", "history"}
+    missing = {"anomalies", "training", "evaluation", "difference", "speed", "history", "licences"}
     assert {name for name in missing if figures[name] is None} == missing
     assert figures["absent"].keys() == missing | {"verdict", "mislabelled"}
     assert figures["near_duplicates"].compared is None and figures["outliers"].by == "colours"
