@@ -89,6 +89,14 @@ def _glance(folder: str, modified_ns: int) -> tuple[tuple[str, list[str], list[s
     return tuple(found)
 
 
+def find_files(
+    folder: str, ending: str, look: Look = walk, most_deep: int = _MOST_DEEP
+) -> Iterator[tuple[str, str]]:
+    """The files of an ending below a folder: where in it each is, and its name."""
+    for below, _, names in look(folder, most_deep):
+        yield from ((below, name) for name in names if name.lower().endswith(ending))
+
+
 def images_by_stem(folder: str) -> dict[str, str]:
     """The names of the images in a folder, by what they are called without their endings."""
     try:

@@ -15,6 +15,7 @@ from image_pipeline.components.sources.source_kinds import Asked, SourceKind, li
 from image_pipeline.components.sources.understood import understood
 from image_pipeline.components.tables.annotated_folders import (
     Look,
+    find_files,
     glance,
     read_head,
     say_splits,
@@ -33,15 +34,12 @@ _LOOKED_FOR = 20  # images of a file, to find the folder that they are in
 def _find_files(folder: str, look: Look = walk) -> list[tuple[str, str]]:
     """The COCO files of a folder, or of its folders: where each is, and its name."""
     found = []
-    for below, _, names in look(folder, 2):
-        for name in names:
-            path = os.path.join(folder, below, name)
-            if not name.lower().endswith(".json"):
-                continue
-            is_object = read_head(path).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
-            is_object |= not os.access(path, os.R_OK)  # Whoever reads it says so.
-            if is_object and (_NAMED.fullmatch(name) or _has_lists(path)):
-                found.append((below, name))
+    for below, name in find_files(folder, ".json", look, 2):
+        path = os.path.join(folder, below, name)
+        is_object = read_head(path).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+        is_object |= not os.access(path, os.R_OK)  # Whoever reads it says so.
+        if is_object and (_NAMED.fullmatch(name) or _has_lists(path)):
+            found.append((below, name))
     # A list of a test split's images, beside annotations, has none.
     annotated = [each for each in found if _has_annotations(os.path.join(folder, *each))]
     return _choose(annotated or found)

@@ -14,7 +14,13 @@ from typing import Any
 from image_pipeline.components.labels.box_cells import BOXES, FORMAT, SIZE, StatedBoxes
 from image_pipeline.components.sources.rows import Row
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, list_whole
-from image_pipeline.components.tables.annotated_folders import Look, glance, read_head, walk
+from image_pipeline.components.tables.annotated_folders import (
+    Look,
+    find_files,
+    glance,
+    read_head,
+    walk,
+)
 from image_pipeline.components.tables.coco_folder import read_files
 
 _BEGINS = re.compile(rb'\s*\[\s*\{.*"(coordinates|box2d)"\s*:\s*\{', re.DOTALL)
@@ -119,11 +125,9 @@ def _read_box(item: Any, form: BoxForm) -> Any:
 def _find_files(folder: str, look: Look = walk) -> list[tuple[str, str]]:
     """The files of a folder, or of its folders: where each is, and its name."""
     return [
-        (below, name)
-        for below, _, names in look(folder, 2)
-        for name in names
-        if name.lower().endswith(".json")
-        and _BEGINS.match(read_head(os.path.join(folder, below, name), 2**16))
+        each
+        for each in find_files(folder, ".json", look, 2)
+        if _BEGINS.match(read_head(os.path.join(folder, *each), 2**16))
     ]
 
 

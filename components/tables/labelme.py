@@ -8,6 +8,7 @@ import io
 import json
 import math
 import os
+import posixpath
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -24,12 +25,12 @@ from image_pipeline.components.sources.rows import Row, TableError
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, list_whole
 from image_pipeline.components.sources.understood import noticed, understood
 from image_pipeline.components.tables.annotated_folders import (
+    find_files,
     find_image,
     glance,
     notice_others,
     read_head,
     say_splits,
-    walk,
 )
 from image_pipeline.components.tables.drawn_masks import IGNORE, NO_SEGMENT, find_time
 from image_pipeline.components.tables.outlines import (
@@ -50,12 +51,8 @@ Shape = tuple[str, str, Corners, Any]  # a label, a type, the corners around it,
 
 
 def _is_labelme(folder: str) -> bool:
-    return any(
-        _SHAPES.search(read_head(os.path.join(folder, below, name)))
-        for below, _, names in glance(folder)
-        for name in names
-        if name.lower().endswith(".json")
-    )
+    found = find_files(folder, ".json", glance)
+    return any(_SHAPES.search(read_head(os.path.join(folder, *each))) for each in found)
 
 
 def read_labelme(folder: str, columns: Asked) -> Iterator[Row]:
@@ -71,22 +68,20 @@ def read_labelme(folder: str, columns: Asked) -> Iterator[Row]:
     """
     found: list[tuple[str, dict[str, Any], list[Shape]] | str] = []
     others, left_out, of_none = 0, 0, 0
-    for below, _, names in walk(folder):
-        for name in (name for name in names if name.lower().endswith(".json")):
-            path = f"{below}/{name}" if below else name
-            try:
-                content = _read_file(os.path.join(folder, path))
-                if "shapes" not in content:
-                    others += 1
-                    continue
-                size = _read_size(content)
-                shapes = [_read_shape(each, size) for each in content["shapes"]]
-            except ValueError as error:
-                found.append(f"{path} {error}")
+    for path in (posixpath.join(*each) for each in find_files(folder, ".json")):
+        try:
+            content = _read_file(os.path.join(folder, path))
+            if "shapes" not in content:
+                others += 1
                 continue
-            kept = [shape for shape in shapes if shape[1] not in _WITHOUT_AREA]
-            left_out += len(shapes) - len(kept)
-            found.append((path, content, kept))
+            size = _read_size(content)
+            shapes = [_read_shape(each, size) for each in content["shapes"]]
+        except ValueError as error:
+            found.append(f"{path} {error}")
+            continue
+        kept = [shape for shape in shapes if shape[1] not in _WITHOUT_AREA]
+        left_out += len(shapes) - len(kept)
+        found.append((path, content, kept))
     read = [each for each in found if not isinstance(each, str)]
     kinds = {shape[1] for _, _, shapes in read for shape in shapes}
     if not kinds:

@@ -7,6 +7,7 @@ images of each split.
 
 import math
 import os
+import posixpath
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -19,6 +20,7 @@ from image_pipeline.components.sources.rows import Row
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind, list_whole
 from image_pipeline.components.sources.understood import noticed, understood
 from image_pipeline.components.tables.annotated_folders import (
+    find_files,
     find_image,
     glance,
     notice_others,
@@ -36,11 +38,8 @@ _ENDING = re.compile(r"\.(jpe?g|png|xml)$", re.IGNORECASE)
 
 
 def _is_voc(folder: str) -> bool:
-    for below, _, names in glance(folder):
-        own = (name for name in names if name.lower().endswith(".xml"))
-        if any(_ANNOTATION.search(read_head(os.path.join(folder, below, name))) for name in own):
-            return True
-    return False
+    found = find_files(folder, ".xml", glance)
+    return any(_ANNOTATION.search(read_head(os.path.join(folder, *each))) for each in found)
 
 
 def read_voc(folder: str, columns: Asked) -> Iterator[Row]:
@@ -53,27 +52,22 @@ def read_voc(folder: str, columns: Asked) -> Iterator[Row]:
     splits, seen, taken = _read_splits(folder), [], set[str]()
     left = dict(splits)
     number = renamed = 0
-    for below, _, names in walk(folder):
-        for name in names:
-            if not name.lower().endswith(".xml"):
-                continue
-            number += 1
-            path = f"{below}/{name}" if below else name
-            taken.add(name[:-4])
-            try:
-                left.pop(name[:-4], None)
-                cells, is_renamed = _read_one(folder, below, name)
-            except ValueError as error:
-                yield Row(number, {}, f"{path} {error}")
-                continue
-            renamed += is_renamed
-            taken.add(os.path.splitext(os.path.basename(cells["image"]))[0])
-            split = splits.get(name[:-4]) or split_in_path(below)
-            seen.append(split)
-            yield Row(number, cells | ({"split": split} if split else {}))
-    for stem, split in left.items():
-        number += 1
-        yield Row(number, {}, f"the list of {split} in ImageSets names {stem!r}: no such XML file")
+    for number, (below, name) in enumerate(find_files(folder, ".xml"), 1):
+        stem = name[:-4]
+        taken.add(stem)
+        left.pop(stem, None)
+        try:
+            cells, is_renamed = _read_one(folder, below, name)
+        except ValueError as error:
+            yield Row(number, {}, f"{posixpath.join(below, name)} {error}")
+            continue
+        renamed += is_renamed
+        taken.add(os.path.splitext(os.path.basename(cells["image"]))[0])
+        split = splits.get(stem) or split_in_path(below)
+        seen.append(split)
+        yield Row(number, cells | ({"split": split} if split else {}))
+    for missing, (stem, split) in enumerate(left.items(), number + 1):
+        yield Row(missing, {}, f"the list of {split} in ImageSets names {stem!r}: no such XML file")
     if renamed:
         noticed(f"{renamed:,} XML files name an image of another name than theirs, which is there")
     unlisted = seen.count(None)
