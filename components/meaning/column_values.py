@@ -1,9 +1,11 @@
-"""What the values of a table's columns are, found from all of its rows."""
+"""What the values of a table's columns are, found from all of its rows; which are tags."""
 
 import collections
 import dataclasses
+import json
 import re
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from image_pipeline.components.sources.rows import Row
@@ -13,6 +15,10 @@ _LOOKED_FOR = 50  # rows whose files are looked for
 _MOST_VALUES = 1000  # of a column of classes
 _NUMBER = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z][a-z]*|[A-Z]+")
+_SEPARATORS = (";", "|", ",")
+_ENOUGH = 0.5  # of the parts of cells of tags must occur in several
+TAG_COLUMNS = ("tags", "keywords")
+"""What people call a column of tags."""
 
 
 @dataclasses.dataclass
@@ -103,3 +109,30 @@ def plain_name(name: str) -> str:
 def words_of(name: str) -> set[str]:
     """The words of a name, in small letters."""
     return {word.lower() for word in _WORD.findall(name)}
+
+
+def find_separator(cells: Mapping[str, int], column: str = "") -> str | None:
+    """What separates tags, if cells are lists of tags.
+
+    Tags are combined freely: parts of one cell occur in others. Names of classes that have a comma,
+    as "tench, Tinca tinca", have parts of their own.
+
+    Args:
+      cells: each different one, with how often it occurs.
+      column: what it is called: blanks may be between tags where it is called so.
+    """
+    for separator in (*_SEPARATORS, *((" ",) if column.lower() in TAG_COLUMNS else ())):
+        found = [{part.strip() for part in cell.split(separator)} - {""} for cell in cells]
+        parts = collections.Counter(part for own in found for part in own)
+        repeated = sum(count > 1 for count in parts.values())
+        if any(len(own) > 1 for own in found) and repeated >= _ENOUGH * len(parts):
+            return separator
+    return None
+
+
+def find_joined(classes: Mapping[str, int], column: str) -> Iterator[str]:
+    """A sentence on classes that are several names in a cell, if they are."""
+    if separator := find_separator(classes, column):
+        first = next(name for name in classes if separator in name)
+        option = shlex.quote(f"ingest.tag_separator={json.dumps(separator)}")
+        yield f"classes of {column!r} are names joined, as {first!r}; {option} makes these tags"

@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from image_pipeline.components import files
 from image_pipeline.components.dataset.record import IGNORED
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.images.bad_image import BadImage
+from image_pipeline.components.images.mask_file import list_values
 from image_pipeline.components.meaning.column_values import plain_name
-from image_pipeline.components.meaning.mask_levels import describe_levels
+from image_pipeline.components.meaning.counted_folders import sample_hash
 from image_pipeline.components.messages import show
 from image_pipeline.components.names import decode_name, read_windows
 
@@ -42,6 +44,9 @@ _MOST_FILES = 20  # that are read
 _MOST_BYTES = 2**20
 _MOST_CLASSES = 255
 _MOST_SHOWN = 3
+_MASKS_READ = 50
+_MOST = 255  # more values than classes that there may be: these are no class ids
+_MOST_LEVELS = 12
 _WAY_OUT = "correct it, move the file elsewhere, or say what masks show by ingest.masks"
 
 Values = Mapping[str, str] | Mapping[str, int]
@@ -240,3 +245,40 @@ def _pair(name: str, levels: list[str]) -> tuple[str, str] | None:
 
 def _clean(name: str) -> str:
     return decode_name(read_windows(name.strip()))
+
+
+def read_levels(
+    masks: Iterable[str], read: Callable[[str], object], as_colors: bool = False
+) -> list[int | str]:
+    """The gray levels or palette indices of some masks, or their colours as `#rrggbb`, ascending.
+
+    Args:
+      masks: the paths of all of them.
+      read: gives one's bytes; anything else if it cannot be read.
+      as_colors: whether levels and indices are reported as the colours in which they appear.
+    """
+    found: set[int | str] = set()
+    for path in heapq.nsmallest(_MASKS_READ, masks, key=sample_hash):
+        data = read(path)
+        try:
+            found.update(list_values(data, as_colors) if isinstance(data, bytes) else ())
+        except BadImage:
+            continue  # Ingest will say what is wrong with it.
+    return sorted(found, key=lambda value: (isinstance(value, str), value))
+
+
+def describe_levels(levels: Sequence[int | str]) -> str:
+    """The levels in a line."""
+    some = ", ".join(map(str, levels[:_MOST_LEVELS])) + (
+        ", …" if len(levels) > _MOST_LEVELS else ""
+    )
+    return f"{len(levels):,} values: {some}" if levels else "nothing that can be read"
+
+
+def guess_classes(levels: Sequence[int | str]) -> dict[str, int | str] | None:
+    """Names for classes where ids alone will not do: of two levels, and of colours."""
+    if tuple(levels) == (0, 255):
+        return {"background": 0, "foreground": 255}
+    if levels and len(levels) <= _MOST and all(isinstance(each, str) for each in levels):
+        return {f"class_{number}": each for number, each in enumerate(levels)}
+    return None

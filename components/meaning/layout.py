@@ -13,8 +13,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.labels.masks import MaskOptions
 from image_pipeline.components.meaning.counted_folders import Tally
 from image_pipeline.components.meaning.folder_meaning import find_meaning, find_split_folders
-from image_pipeline.components.meaning.label_map import find_label_map
-from image_pipeline.components.meaning.mask_levels import read_levels
+from image_pipeline.components.meaning.label_map import find_label_map, read_levels
 from image_pipeline.components.meaning.masks import Masks, explain_masks, find_masks
 from image_pipeline.components.meaning.meanings import (
     FIRST_FOLDER,

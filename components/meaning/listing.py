@@ -14,8 +14,8 @@ from image_pipeline.components.function_version import images_version
 from image_pipeline.components.generators.generator import SHARDS_AT_ONCE
 from image_pipeline.components.labels.class_names import check_classes, find_slips
 from image_pipeline.components.labels.kinds import CLASSES
-from image_pipeline.components.labels.tag_cells import find_joined
 from image_pipeline.components.meaning.bits import find_lost_bits, find_windowless
+from image_pipeline.components.meaning.column_values import find_joined
 from image_pipeline.components.meaning.counted_folders import Tally
 from image_pipeline.components.meaning.layout import understand
 from image_pipeline.components.meaning.open_source import (

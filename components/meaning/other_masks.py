@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from image_pipeline.components import files
-from image_pipeline.components.meaning.mask_levels import guess_classes, read_levels
+from image_pipeline.components.meaning.label_map import guess_classes, read_levels
 from image_pipeline.components.meaning.masks import (
     ENDINGS,
     Masks,

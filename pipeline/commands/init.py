@@ -61,7 +61,6 @@ def init(
     """
     from image_pipeline.components.meaning.options import IngestOptions
     from image_pipeline.components.sources.span_pattern import check_one_source
-    from image_pipeline.init.duplicates import estimate_duplicates
     from image_pipeline.init.found_rows import copied_rows, forecast_rows, found_rows, recipe_rows
     from image_pipeline.init.mirror import look_at_mirrored
     from image_pipeline.init.recipe import Wishes, choose_recipe
@@ -70,6 +69,7 @@ def init(
     from image_pipeline.init.survey import (
         check_guess,
         check_loss,
+        estimate_duplicates,
         find_working,
         forecast,
         measure_some,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from image_pipeline.components.ingest.forecast import Forecast
 from image_pipeline.components.labels.class_names import find_slips
-from image_pipeline.components.meaning.mask_levels import describe_levels
+from image_pipeline.components.meaning.label_map import describe_levels
 from image_pipeline.init.layout import Layout, list_missing
 from image_pipeline.init.mirror import Mirrored
 from image_pipeline.init.recipe import Recipe, say_time

@@ -55,7 +55,7 @@ class Layout:
       values: the labels, if they are numbers.
       masks: for pairs, the masks found; otherwise None.
       mask_classes: their classes by colour or level, if a file names them.
-      levels: what some masks show, see `mask_levels.read_levels`.
+      levels: what some masks show, see `label_map.read_levels`.
       video: for `ingest.video`, if the images are videos.
       generator: for `ingest.generator`, if one makes the images. Then all numbers are those of its
         first items: nobody knows how many there are.

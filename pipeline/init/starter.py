@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from image_pipeline.components.meaning.mask_levels import describe_levels, guess_classes
+from image_pipeline.components.meaning.label_map import describe_levels, guess_classes
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.init.choose_steps import SMALL_PX

@@ -1,6 +1,8 @@
 """Reads what `init` is given, and tries out the ingest that it would write a configuration for."""
 
+import collections
 import dataclasses
+import hashlib
 import itertools
 import math
 import os
@@ -12,13 +14,13 @@ import yaml
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.images.prepare import PrepareOptions
 from image_pipeline.components.ingest.forecast import Forecast, forecast_files, rehearse
 from image_pipeline.components.ingest.plan import EmptySplit
 from image_pipeline.components.meaning.complete_options import refuse_other_records
 from image_pipeline.components.meaning.counted_folders import list_images_of
-from image_pipeline.components.meaning.label_map import find_label_map
+from image_pipeline.components.meaning.label_map import find_label_map, read_levels
 from image_pipeline.components.meaning.listing import list_images
-from image_pipeline.components.meaning.mask_levels import read_levels
 from image_pipeline.components.meaning.masks import explain_masks
 from image_pipeline.components.meaning.meanings import Choice, Meaning, UnclearLayout
 from image_pipeline.components.meaning.open_source import open_complete, open_source
@@ -30,7 +32,6 @@ from image_pipeline.components.sources.reading import try_read
 from image_pipeline.components.sources.references import ImageRef, Source
 from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.sources.understood import collect
-from image_pipeline.init.duplicates import are_few
 from image_pipeline.init.found_rows import say_unread
 from image_pipeline.init.layout import (
     Layout,
@@ -48,6 +49,9 @@ from image_pipeline.init.table_layout import read_layout
 _MANY = 50_000
 _SOME = 20_000
 _FORECAST_FILES = 200  # that are prepared on trial
+# Most that is read to find copies; whole groups of files of one size are.
+_MOST_FILES = 1000
+_MOST_BYTES = 200 * 2**20
 
 
 def read_images(
@@ -253,3 +257,44 @@ def find_working(
             break
     message = str(failed[0]).replace("raise ingest.max_bad_fraction", "give --max-bad-fraction")
     raise UserError(f"An ingest would fail, so nothing was written. {message}") from failed[0]
+
+
+def estimate_duplicates(source: Source, refs: Iterable[ImageRef], seed: int = 0) -> float:
+    """Estimates the share of files that have the bytes of another one, which is kept.
+
+    Only files of one size can be the same: of these groups, some are read, drawn at random.
+
+    Returns:
+      The share, exact if all groups could be read.
+    """
+    groups, total = _group_by_size(refs)
+    random.Random(seed).shuffle(groups)
+    candidates, files, size_bytes, copies = sum(map(len, groups)), 0, 0, 0
+    for group in groups:
+        if files and (files + len(group) > _MOST_FILES or size_bytes > _MOST_BYTES):
+            break
+        some = group[:_MOST_FILES]
+        files += len(some)
+        size_bytes += sum(ref.size_bytes for ref in some)
+        copies += _count_copies(source, some)
+    return copies / files * candidates / total if files else 0.0
+
+
+def are_few(refs: Sequence[ImageRef]) -> bool:
+    """Tells whether all files are so few and small that they are read to know what ingest does."""
+    return len(refs) <= _MOST_FILES and sum(ref.size_bytes for ref in refs) <= _MOST_BYTES
+
+
+def _group_by_size(refs: Iterable[ImageRef]) -> tuple[list[Sequence[ImageRef]], int]:
+    """The groups of two files and more that have one size, and the number of all files."""
+    by_size: dict[int, list[ImageRef]] = collections.defaultdict(list)
+    for ref in refs:
+        by_size[ref.size_bytes].append(ref)
+    groups: list[Sequence[ImageRef]] = [group for group in by_size.values() if len(group) > 1]
+    return groups, sum(map(len, by_size.values()))
+
+
+def _count_copies(source: Source, refs: Sequence[ImageRef]) -> int:
+    contents = [try_read(ref, source, PrepareOptions().max_file_bytes) for ref in refs]
+    read = [content for content in contents if isinstance(content, bytes)]
+    return len(read) - len({hashlib.sha256(content).digest() for content in read})

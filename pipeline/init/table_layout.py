@@ -9,7 +9,7 @@ from image_pipeline.components.dataset.record import order_names
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators.generator import open_generator
 from image_pipeline.components.labels.kinds import BOXES
-from image_pipeline.components.labels.tag_cells import COLUMNS, find_separator
+from image_pipeline.components.meaning.column_values import TAG_COLUMNS, find_separator
 from image_pipeline.components.meaning.complete_options import complete_options
 from image_pipeline.components.meaning.meanings import choose_eval
 from image_pipeline.components.meaning.open_source import no_usable_row, open_complete
@@ -167,7 +167,7 @@ def _read_rows(table: str, options: IngestOptions, before: _Rows | None = None) 
 def _try_tags(table: str, rows: _Rows) -> _Rows:
     """The rows read with tags as labels, if cells of text hold several names each."""
     options, columns = rows.options, rows.options.columns
-    named = next((name for name in columns if name in COLUMNS), None)
+    named = next((name for name in columns if name in TAG_COLUMNS), None)
     if "label" not in columns and named and options.column_types[named] == "string":
         given = options.model_copy(update={"columns": {"label": columns[named]}})
         given = given.model_copy(update={"column_types": {}})

@@ -33,7 +33,7 @@ class Reason:
 
 @dataclasses.dataclass(frozen=True)
 class Quarantine:
-    """How many files were rejected, and why: keys of `show.plain_words.REASONS`."""
+    """How many files were rejected, and why: keys of `show.words.REASONS`."""
 
     total: int
     reasons: list[Reason]

@@ -12,7 +12,7 @@ from PIL import Image
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.names import printable_text
-from image_pipeline.show import plain_words, words
+from image_pipeline.show import words
 from image_pipeline.show.evaluation import say_compared, say_mistake
 
 # The filters by which templates format values.
@@ -31,9 +31,9 @@ _FILTERS = {
     "range": words.format_range,
     "breakable": words.make_breakable,
     "seconds": words.format_seconds,
-    "note": plain_words.explain_note,
-    "reason": plain_words.explain_reason,
-    "plain": plain_words.explain_key,
+    "note": words.explain_note,
+    "reason": words.explain_reason,
+    "plain": words.explain_key,
 }
 
 

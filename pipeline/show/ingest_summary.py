@@ -15,8 +15,8 @@ from image_pipeline.components.labels.boxes import CLIPPED, say_cut
 from image_pipeline.components.labels.kinds import BOXES, CLASSES, MASKS, VALUES, find_kind
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.names import decode_name, printable
-from image_pipeline.show.plain_words import explain_note
 from image_pipeline.show.words import (
+    explain_note,
     format_classes,
     format_count,
     format_fact,

@@ -1,6 +1,6 @@
 import pytest
 
-from image_pipeline.components.labels.tag_cells import find_separator
+from image_pipeline.components.meaning.column_values import find_separator
 
 pytestmark = pytest.mark.unit
 

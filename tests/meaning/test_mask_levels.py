@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from image_pipeline.components.meaning.mask_levels import (
+from image_pipeline.components.meaning.label_map import (
     describe_levels,
     guess_classes,
     read_levels,

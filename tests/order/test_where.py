@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.order.where import match_rows
+from image_pipeline.components.order.subset import match_rows
 
 pytestmark = pytest.mark.unit
 

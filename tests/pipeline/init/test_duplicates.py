@@ -1,8 +1,8 @@
 import pytest
 
 from image_pipeline.components.sources.folder import Folder
-from image_pipeline.init import duplicates
-from image_pipeline.init.duplicates import estimate_duplicates
+from image_pipeline.init import survey
+from image_pipeline.init.survey import estimate_duplicates
 
 pytestmark = pytest.mark.unit
 
@@ -31,17 +31,15 @@ def test_of_many_files_some_groups_stand_for_the_others(tmp_path, monkeypatch):
     contents = [bytes([kind]) * length for length in range(1, 101) for kind in (1, 2, 3, 3)]
     source, refs = _write(tmp_path, contents)
     read = []
-    real = duplicates.try_read
-    monkeypatch.setattr(
-        duplicates, "try_read", lambda ref, *more: read.append(ref) or real(ref, *more)
-    )
-    monkeypatch.setattr(duplicates, "_MOST_FILES", 40)
+    real = survey.try_read
+    monkeypatch.setattr(survey, "try_read", lambda ref, *more: read.append(ref) or real(ref, *more))
+    monkeypatch.setattr(survey, "_MOST_FILES", 40)
     assert estimate_duplicates(source, refs) == 1 / 4
     assert len(read) == 40
 
 
 def test_a_group_that_is_too_large_is_read_in_part(tmp_path, monkeypatch):
-    monkeypatch.setattr(duplicates, "_MOST_FILES", 10)
+    monkeypatch.setattr(survey, "_MOST_FILES", 10)
     assert estimate_duplicates(*_write(tmp_path, [b"same"] * 30)) == 9 / 10
 
 

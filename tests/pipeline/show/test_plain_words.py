@@ -5,7 +5,7 @@ import re
 import pytest
 
 from image_pipeline.components.images.bad_image import REASONS as OF_IMAGES
-from image_pipeline.show.plain_words import (
+from image_pipeline.show.words import (
     NOTES,
     REASONS,
     explain_key,
