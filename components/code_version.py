@@ -20,11 +20,7 @@ _SHARED = ("beam", "dataset", "labels", "stores", "views")
 
 
 def code_version(*rooms: str) -> str:
-    """Hashes the source of the rooms named (`ingest`, …) and of the modules all rooms share.
-
-    Returns:
-      16 hexadecimal digits.
-    """
+    """Hashes the source of some rooms and of what all share: 16 hexadecimal digits."""
     here = pathlib.Path(__file__).parent
     folders = [here, *(here / room for room in {*_SHARED, *rooms})]
     sources = [path for folder in folders for path in folder.glob("*.py")]

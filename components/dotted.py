@@ -49,9 +49,6 @@ DottedPath = Annotated[str, pydantic.AfterValidator(follow_rename)]
 def load_object(dotted_path: str) -> Any:
     """Imports the object that `package.module.name` names.
 
-    Returns:
-      The object.
-
     Raises:
       ValueError: if the path has no dot.
       ModuleNotFoundError: if there is no such module. Errors of the module's own imports pass

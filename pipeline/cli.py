@@ -113,14 +113,11 @@ def main(command: click.Command = cli) -> None:
 
 
 def call(arguments: Sequence[str] | None = None, command: click.Command = cli) -> int:
-    """Runs a command, and says what went wrong.
+    """Runs a command, says what went wrong, and gives the exit code.
 
     Args:
       arguments: the command's arguments; None for this process's.
       command: the command line.
-
-    Returns:
-      The exit code.
     """
     try:
         code = command.main(arguments, standalone_mode=False)

@@ -110,9 +110,6 @@ def load_config(path: str | None, overrides: Sequence[str] = ()) -> PipelineConf
       path: a YAML file that overrides defaults, or None.
       overrides: `key.key=value`, the value in YAML; later ones win.
 
-    Returns:
-      The validated configuration.
-
     Raises:
       UserError: naming the key, the value and what to do.
     """
@@ -136,9 +133,6 @@ def read_group(
       group: the name of a field of `PipelineConfig`.
       config: a YAML file, a configuration, or None for the defaults.
       options: values of the group's keys, which override it.
-
-    Returns:
-      The validated options of the group.
 
     Raises:
       UserError: naming the key, the value and what to do.

@@ -73,9 +73,6 @@ def create_pipeline(
       beam_args: Beam flags for all components.
       span: which of the pattern's spans to ingest; None for the latest at each run.
 
-    Returns:
-      The pipeline, for any of TFX's runners.
-
     Raises:
       UserError: if a random step of the user's own cannot be imported or called, or if
         `spans.window` is set and the span is not known before the run.

@@ -46,9 +46,6 @@ def apply_steps(batch: Batch, keys: tf.Tensor, steps: Sequence[Options]) -> Batc
       steps: options of the steps. `RandomResizedCrop` is skipped: it is applied while the images
         are decoded.
 
-    Returns:
-      A batch of the same shape.
-
     Raises:
       UserError: if a user's function cannot be imported or called, fails, or gives anything but
         images (and masks, or boxes) of the same type and shape.

@@ -189,9 +189,6 @@ def partner_of(values: tf.Tensor) -> tf.Tensor:
 
     Args:
       values: [batch, ...], any type.
-
-    Returns:
-      The same shape and type.
     """
     return tf.gather(values, _partners(values))
 

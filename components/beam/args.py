@@ -44,9 +44,6 @@ def complete_beam_args(given: Sequence[str]) -> list[str]:
     Args:
       given: flags as the user wrote them, for example `["--runner=FlinkRunner", …]`.
 
-    Returns:
-      Flags that name a runner.
-
     Raises:
       UserError: for something that is not a flag, an unknown runner, or a mode known to lose
         records.

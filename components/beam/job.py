@@ -180,7 +180,7 @@ _ANSWER_TIMEOUT_S = 5
 
 
 def cancel_flink_jobs(master: str, name: str) -> int:
-    """Cancels the running jobs with this name, through a Flink cluster's REST interface.
+    """Cancels the running jobs with this name, by a Flink cluster's REST interface; says how many.
 
     Beam's runner does not cancel what it has submitted to a cluster, not even when asked to: the
     job keeps its slots, and waits for its workers, long after the process that submitted it is
@@ -189,9 +189,6 @@ def cancel_flink_jobs(master: str, name: str) -> int:
     Args:
       master: host and port of the job manager's REST interface, or its URL.
       name: the jobs' name.
-
-    Returns:
-      How many were cancelled.
 
     Raises:
       OSError: if the job manager does not answer.

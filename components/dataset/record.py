@@ -184,9 +184,6 @@ def encode_example(values: Mapping[str, Value], columns: Sequence[Column] = COLU
       values: feature key to value (or values, for list columns); exactly the keys of `columns`.
       columns: the record's columns.
 
-    Returns:
-      The serialized tf.train.Example.
-
     Raises:
       KeyError: if `values` and `columns` do not name the same keys.
     """

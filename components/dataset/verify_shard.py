@@ -69,7 +69,7 @@ def check_shard(
     manifest: Manifest,
     first_row: int | None = None,
 ) -> list[Finding]:
-    """Reads a shard once and checks all that is known about it.
+    """Reads a shard once; says what is wrong, in the order of the records.
 
     Args:
       split: the shard's split.
@@ -79,9 +79,6 @@ def check_shard(
       has_index: whether the index can be relied on.
       manifest: says what a record has.
       first_row: of the shard in the index in rows; None if that cannot be relied on.
-
-    Returns:
-      What is wrong, in the order of the records.
     """
     try:
         rows = read_shard_rows(output_dir, split, number) if has_index else None

@@ -287,10 +287,7 @@ def holds_graph(folder: str) -> bool:
 
 
 def verify_graph(graph_dir: str) -> list[Finding]:
-    """Compares the files of a graph with their checksums.
-
-    Returns:
-      What is wrong, file by file; empty if the graph is intact.
+    """What is wrong with a graph's files by their checksums, file by file; empty if nothing is.
 
     Raises:
       UserError: if `analysis.json` is damaged, or an earlier version wrote no checksums.

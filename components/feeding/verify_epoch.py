@@ -55,9 +55,6 @@ def verify_epoch(paths: list[str], feeding: FeedingOptions, seed: int, epoch: in
     Each record must come as often as the options say: once; once for each of its `many_views`; or,
     with `balance` or `mix`, as often as any other of its class or data set, to within one.
 
-    Returns:
-      What the epoch holds.
-
     Raises:
       UserError: if a record is damaged, lost, repeated, or not the one in the index, which it
         names; or if the shards have no index, or an option does not fit the data set.

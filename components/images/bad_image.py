@@ -88,9 +88,6 @@ def call_decoder(
       function: the third party's own, never one of ours: its errors become the image's.
       errors: what it may raise on bad bytes.
 
-    Returns:
-      What the function returns.
-
     Raises:
       BadImage: the decoder gave up.
       MemoryError, UserError: there is too little memory, or the like, which is not the image's

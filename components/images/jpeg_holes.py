@@ -80,11 +80,7 @@ class Scan:
 
 
 def read_scans(data: bytes) -> list[Scan]:
-    """Lists the scans of a Huffman-coded JPEG, as far as it is well formed.
-
-    Returns:
-      The scans in their order; none for other kinds.
-    """
+    """Lists the scans of a Huffman-coded JPEG, as far as it is well formed; none of other kinds."""
     # What the segments before a scan have defined: by components' names, how many blocks and which
     # quantisation table they have; by tables' numbers, the step of the mean, and Huffman's codes,
     # to whose numbers 0x10 is added for those of AC.

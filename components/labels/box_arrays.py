@@ -19,7 +19,7 @@ def place_boxes(
     view: ViewOptions,
     most: int,
 ) -> dict[str, np.ndarray]:
-    """Moves the boxes of records as the views of their images are cut out.
+    """As `box_batches.place_boxes`, of NumPy's arrays.
 
     Args:
       features: of each record, `COLUMNS`, by their keys.
@@ -27,9 +27,6 @@ def place_boxes(
       windows: int32 [batch, 4], each image's crop; None for the deterministic view.
       view: the model's input size.
       most: how many boxes to pad to.
-
-    Returns:
-      As `box_batches.place_boxes`.
     """
     sides = np.zeros((len(features), most, 4), np.float32)
     labels = np.full((len(features), most), NO_BOX, np.int32)

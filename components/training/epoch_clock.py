@@ -143,9 +143,6 @@ def estimate_wait_s(
       last_s: when the last batch came.
       ended_s: when the call ended.
       steps: of the call; with one, the result is exact.
-
-    Returns:
-      Seconds.
     """
     later_s = (ended_s - first_s) - steps * (ended_s - last_s) if steps > 1 else 0.0
     return max(0.0, first_s - asked_s) + max(0.0, later_s)

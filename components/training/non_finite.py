@@ -117,10 +117,7 @@ def name_records(
     position: Position,
     count: int,
 ) -> list[str]:
-    """Names the records of some of training's batches, which are a function of their position.
-
-    Returns:
-      Each record's file name, or its id where it has none.
+    """Names the records of some of training's batches by their files, or by their ids.
 
     Raises:
       UserError: if they cannot be read again.

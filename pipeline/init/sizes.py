@@ -62,11 +62,7 @@ class Sizes:
 
 
 def measure_sizes(source: Source, refs: Sequence[ImageRef]) -> Sizes | None:
-    """Reads the headers of at most `SAMPLE` images, spread evenly.
-
-    Returns:
-      Their sizes; None if no file of the sample is an image.
-    """
+    """The sizes that some headers say, spread evenly; None if none of these files is an image."""
     found, sounds, kinds = [], [], set[tuple[str, int]]()
     for ref in refs[:: max(1, -(-len(refs) // SAMPLE))]:
         data = try_read(ref, source, PrepareOptions().max_file_bytes, with_sounds=True)

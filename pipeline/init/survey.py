@@ -260,12 +260,9 @@ def find_working(
 
 
 def estimate_duplicates(source: Source, refs: Iterable[ImageRef], seed: int = 0) -> float:
-    """Estimates the share of files that have the bytes of another one, which is kept.
+    """The share of files that have the bytes of another one, which is kept; exact if few are there.
 
     Only files of one size can be the same: of these groups, some are read, drawn at random.
-
-    Returns:
-      The share, exact if all groups could be read.
     """
     groups, total = _group_by_size(refs)
     random.Random(seed).shuffle(groups)

@@ -167,11 +167,7 @@ def _prepare(client: "kfp.Client", host: str | None, submission: Submission) -> 
 
 
 def upload(client: "kfp.Client", submission: Submission) -> tuple[str, str]:
-    """Uploads a version of the pipeline, unless there is one of the same content.
-
-    Returns:
-      The pipeline's id, and the version's.
-    """
+    """Uploads the pipeline unless its content is there: the ids of it and of its version."""
     path, name = submission.pipeline_path, submission.pipeline_name
     version = f"{name}-{hashlib.sha256(files.read_file(path)).hexdigest()[:12]}"
     pipeline_id = _find_pipeline(client, name, submission.namespace)

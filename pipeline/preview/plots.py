@@ -94,11 +94,7 @@ def plot_views(records: Sequence[RecordViews], lines: Sequence[str] = ()) -> Fig
 
 
 def plot_classes(counts: pd.DataFrame) -> Figure:
-    """Draws how many records each class has in each split, one bar per class.
-
-    Returns:
-      The figure.
-    """
+    """Draws how many records each class has in each split, one bar per class."""
     figure = Figure(figsize=(min(14, 3 + 0.5 * len(counts)), 2.8), layout="constrained")
     axes = figure.subplots()
     colors = {"train": _TRAIN_COLOR, "eval": _EVAL_COLOR}

@@ -41,15 +41,12 @@ class Histogram:
 def make_histogram(
     values: np.ndarray, bins: int = BINS, logarithmic: bool = False
 ) -> Histogram | None:
-    """Counts values.
+    """Counts values; None if there are none.
 
     Args:
       values: numbers [n].
       bins: number of steps between the least and the greatest value.
       logarithmic: whether each step is a ratio; then all values must be over 0.
-
-    Returns:
-      None if there are no values.
     """
     if not len(values):
         return None

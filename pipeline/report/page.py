@@ -117,9 +117,6 @@ def render_page(
       values: what the sections show, and `absent`: why one shows nothing, by its name.
       pictures: makes the pictures of records and of rejected files, for all sections but `views`.
       label_kind: of the data set.
-
-    Returns:
-      The page.
     """
     script = importlib.resources.files(__package__).joinpath(_SCRIPT).read_text()
     labels = name_labels(label_kind)

@@ -75,11 +75,7 @@ class PixelFigures:
 
 
 def measure_images(data: DataSet, most: int = MOST_IMAGES) -> list[ImageFigures | None]:
-    """Measures a sample of the stored images.
-
-    Returns:
-      The figures of each, None for one that cannot be decoded.
-    """
+    """The figures of a sample of the stored images; None for one that cannot be decoded."""
 
     def measure(row: int) -> ImageFigures | None:
         try:

@@ -45,13 +45,10 @@ class ShuffleFigures:
 
 
 def describe_shuffle(data: DataSet, feeding: FeedingOptions, seed: int) -> ShuffleFigures | None:
-    """Measures the order of the train split.
+    """Measures the order of the train split; None if fewer than two records are to be trained on.
 
     The stored order is compared with the listing of the sources, in which a batch of neighbours
     would be of one class; the epoch's with the stored order, and with the next epoch.
-
-    Returns:
-      None if there are fewer than two records to train on.
 
     Raises:
       UserError: if an option does not fit the data set.
