@@ -14,12 +14,13 @@ from typing import Any, BinaryIO, Self
 from indexed_gzip.indexed_gzip import CrcError
 
 from image_pipeline.components import files
-from image_pipeline.components.archives.file_bytes import ReadAt, open_packed
+from image_pipeline.components.archives.file_bytes import open_packed
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import CORRUPT, UNSUPPORTED
 from image_pipeline.components.sources.folder import NOT_A_FILE
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.components.sources.rows import Location
+from image_pipeline.components.stores.remote import ReadAt
 
 _GZIPPED = (".tar.gz", ".tgz")
 ENDINGS = (".tar", *_GZIPPED, ".zip")

@@ -5,7 +5,6 @@ file is unpacked, and kept with it: a file that was closed is unpacked from its 
 """
 
 import collections
-import io
 import os
 import threading
 from collections.abc import Callable
@@ -15,6 +14,7 @@ import indexed_gzip
 
 from image_pipeline.components import files
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
+from image_pipeline.components.stores.remote import ReadAt
 
 _MOST_BYTES = 2**63 - 1  # of a file
 # Between two places where unpacking can begin, and what each of them takes.
@@ -60,38 +60,6 @@ class FileBytes:
         if self._file is None:
             return files.read_file(self._path, start, start + length)
         return os.pread(self._file.fileno(), length, start)
-
-
-class ReadAt(io.RawIOBase):
-    """A file that is not there, by what reads at most so many of its bytes, from a place on."""
-
-    def __init__(self, read: Callable[[int, int], bytes], size_bytes: int = 0):
-        """Begins at the first byte; its size is for whoever seeks from its end."""
-        self._read, self._size_bytes, self._at = read, size_bytes, 0
-
-    def readable(self) -> bool:
-        """See `io.RawIOBase`; so do the others."""
-        return True
-
-    def seekable(self) -> bool:
-        """It can be read from anywhere."""
-        return True
-
-    def tell(self) -> int:
-        """Where it is read next."""
-        return self._at
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """To a place from the beginning, from here, or from the end."""
-        self._at = offset + (0, self._at, self._size_bytes)[whence]
-        return self._at
-
-    def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]
-        """As many bytes as there are."""
-        data = self._read(self._at, len(buffer))
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
 
 
 def as_gzip(read_packed: Callable[[int, int], bytes], length: int, end: bytes) -> ReadAt:

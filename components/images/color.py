@@ -99,7 +99,7 @@ def _read_raw_exif(info: dict[Any, Any]) -> int:
 
 
 def orient(pixels: np.ndarray, orientation: int) -> np.ndarray:
-    """Turns uint8 [height, width, ...] upright; sides swap for orientations 5 to 8."""
+    """Turns [height, width, ...] upright; sides swap for orientations 5 to 8."""
     flip_axis, rotation = _ORIENTATION_STEPS.get(orientation, (None, None))
     if flip_axis is not None:
         pixels = cv2.flip(pixels, flip_axis)

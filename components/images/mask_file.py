@@ -4,7 +4,7 @@ import numpy as np
 from PIL import Image
 
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage, call_decoder
-from image_pipeline.components.images.color import read_orientation
+from image_pipeline.components.images.color import orient, read_orientation
 from image_pipeline.components.images.containers import has_whole_pixels
 from image_pipeline.components.images.header import check_size, count_frames, open_image, read_size
 from image_pipeline.components.images.npy import NPY_MAGIC, read_array, read_array_header
@@ -16,16 +16,6 @@ BAD_MASK, MASK_SIZE = "bad_mask", "mask_size"
 _FORMATS = ("PNG", "TIFF", "BMP", "GIF")
 _MOST_LEVEL = 65_535
 _BITS_PER_SAMPLE, _PHOTOMETRIC = 258, 262  # a TIFF's tags
-# What brings each EXIF orientation upright.
-_TURNS = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
 
 
 def read_levels(data: bytes, image: PreparedImage, as_colors: bool) -> np.ndarray:
@@ -53,10 +43,9 @@ def read_levels(data: bytes, image: PreparedImage, as_colors: bool) -> np.ndarra
             raise BadImage(CORRUPT, "a checksum of its pixels is wrong")
         bits = _bits_of_samples(opened, data)
         _load(opened)
-        # Images are turned by EXIF alone, too; Pillow has turned a TIFF by it.
-        turn = None if opened.format == "TIFF" else _TURNS.get(orientation)
-        pixels = opened if turn is None else opened.transpose(turn)
-        return _values(pixels, bits, as_colors)
+        values = _values(opened, bits, as_colors)
+    # Images are turned by EXIF alone, too; Pillow has turned a TIFF by it.
+    return values if opened.format == "TIFF" else orient(values, orientation)
 
 
 def list_values(data: bytes, as_colors: bool = False) -> list[int | str]:

@@ -13,7 +13,7 @@ import google_crc32c
 import numpy as np
 
 from image_pipeline.components import files
-from image_pipeline.components.archives.file_bytes import ReadAt, open_packed
+from image_pipeline.components.archives.file_bytes import open_packed
 from image_pipeline.components.dataset.tfrecord import (
     FOOTER_BYTES,
     HEADER_BYTES,
@@ -22,6 +22,7 @@ from image_pipeline.components.dataset.tfrecord import (
     read_length,
 )
 from image_pipeline.components.sources.rows import LOST
+from image_pipeline.components.stores.remote import ReadAt
 
 _GZIP = b"\x1f\x8b\x08"
 _DEFLATE = 8  # the lower half of a zlib stream's first byte

@@ -7,7 +7,7 @@ import io
 import itertools
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, Protocol, cast
 
 from image_pipeline.components.errors import UserError, store_error
@@ -112,37 +112,54 @@ def open_input(uri: str) -> BinaryIO:
     first = read_file(uri, 0, _HELD_BYTES)
     if len(first) < _HELD_BYTES:
         return io.BytesIO(first)
-    return cast(BinaryIO, io.BufferedReader(_LargeFile(uri), _HELD_BYTES))
+    size_bytes = stat(uri)[0]
+
+    def read(start: int, length: int) -> bytes:
+        return read_file(uri, start, min(start + length, size_bytes))
+
+    return cast(BinaryIO, io.BufferedReader(ReadAt(read, size_bytes), _HELD_BYTES))
 
 
-class _LargeFile(io.RawIOBase):
-    """Each read is a request."""
+class ReadAt(io.RawIOBase):
+    """A file that is not there, by what reads at most so many of its bytes, from a place on."""
 
-    def __init__(self, uri: str):
-        self._uri, self._position, self._size_bytes = uri, 0, stat(uri)[0]
+    def __init__(self, read: Callable[[int, int], bytes], size_bytes: int = 0):
+        """Begins at the first byte; its size is for whoever seeks from its end."""
+        self._read, self._size_bytes, self._at = read, size_bytes, 0
 
     def readable(self) -> bool:
+        """See `io.RawIOBase`; so do the others."""
         return True
 
     def seekable(self) -> bool:
+        """It can be read from anywhere."""
         return True
 
+    def tell(self) -> int:
+        """Where it is read next."""
+        return self._at
+
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._position = (0, self._position, self._size_bytes)[whence] + offset
-        return self._position
+        """To a place from the beginning, from here, or from the end."""
+        self._at = offset + (0, self._at, self._size_bytes)[whence]
+        return self._at
 
     def readinto(self, buffer: Any) -> int:
-        part = self._take(min(self._position + len(buffer), self._size_bytes))
-        buffer[: len(part)] = part
-        return len(part)
+        """As many bytes as there are."""
+        data = self._read(self._at, len(buffer))
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
 
-    def readall(self) -> bytes:  # Python's own would take 8 KiB a request.
-        return self._take(self._size_bytes)
-
-    def _take(self, end: int) -> bytes:
-        part = read_file(self._uri, self._position, end)
-        self._position += len(part)
-        return part
+    def readall(self) -> bytes:
+        """All the rest, by as few calls as may be: Python's own asks for 8 KiB at a time."""
+        blocks = []
+        while self._at < self._size_bytes:
+            blocks.append(self._read(self._at, self._size_bytes - self._at))
+            self._at += len(blocks[-1])
+            if not blocks[-1]:
+                break
+        return b"".join(blocks) if self._size_bytes else super().readall()
 
 
 @contextlib.contextmanager

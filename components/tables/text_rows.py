@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 from image_pipeline.components import files
-from image_pipeline.components.archives.file_bytes import ReadAt
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.file_names import ending_of
 from image_pipeline.components.sources.reading import IMAGE_ENDINGS
 from image_pipeline.components.sources.rows import MOST_COLUMNS, Row, TableError
 from image_pipeline.components.sources.source_kinds import Asked, SourceKind
 from image_pipeline.components.sources.understood import noticed, understood
+from image_pipeline.components.stores.remote import ReadAt
 from image_pipeline.components.tables.drawn_masks import RUN_LENGTHS, read_runs
 from image_pipeline.components.tables.pixel_cells import PIXELS, hold_pixels, read_pixels
 
