@@ -149,6 +149,7 @@ def analyze(
     config: Config = None,
     beam_args: Sequence[str] = (),
     cache_dir: str | None = None,
+    earlier: str | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Computes the transform graph of a data set: `image-pipeline analyze`.
@@ -160,11 +161,13 @@ def analyze(
       config: its groups `view` and `transform` are used; None for the defaults.
       beam_args: Beam flags; none for the local runner.
       cache_dir: where the findings for a data set are kept for later analyses; None keeps nothing.
+      earlier: the folder of an earlier graph, whose images are not decoded again where their sums
+        suffice; None for the one that is replaced.
       **options: options of `transform`, e.g. `analyze_fraction=0.1`.
 
     Returns:
-      What `analysis.json` holds: `records`, `statistics`, `classes`, …; and `seconds` and
-      `peak_rss_mb`.
+      What `analysis.json` holds: `records`, `statistics`, `classes`, …; and `seconds`,
+      `peak_rss_mb` and, where there was an earlier graph, `earlier`: what it was good for.
     """
     from image_pipeline.run.engine import choose_engine
 
@@ -173,7 +176,7 @@ def analyze(
     flags = choose_engine(beam_args, read_group("dataflow", config))
     from image_pipeline.run.analysis import analyze_folder
 
-    return analyze_folder(data_dir, graph_dir, seen, chosen, flags, cache_dir)
+    return analyze_folder(data_dir, graph_dir, seen, chosen, flags, cache_dir, earlier)
 
 
 @_explained

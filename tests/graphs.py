@@ -14,10 +14,13 @@ import tensorflow_transform as tft
 import tensorflow_transform.beam as tft_beam
 from apache_beam.options.pipeline_options import PipelineOptions
 from google.protobuf import text_format
+from tensorflow.core.framework import types_pb2
+from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tfx_bsl.public import tfxio
 
 from image_pipeline.components import contract
+from image_pipeline.components.feeding.analysis import CHECKSUMS
 
 
 def scale_to_unit(inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
@@ -112,3 +115,23 @@ def _adapter_config(size: tuple[int, int, int]) -> tfxio.TensorAdapterConfig:
             contract.LABEL_INPUT: text_format.Parse(label, schema_pb2.TensorRepresentation()),
         },
     )
+
+
+def read_graph_files(graph: pathlib.Path) -> tuple[dict[str, bytes], list[bytes]]:
+    """What a graph's folder holds; of the model its constants, since it holds random names, too."""
+    held = {
+        str(path.relative_to(graph)): path.read_bytes()
+        for path in sorted(graph.rglob("*"))
+        if path.is_file() and not path.name.startswith(".")
+    }
+    model = saved_model_pb2.SavedModel.FromString(held.pop("transform_fn/saved_model.pb"))
+    held.pop("transform_fn/fingerprint.pb")
+    held.pop(CHECKSUMS, None)  # Of the model's bytes, too.
+    graph_def = model.meta_graphs[0].graph_def
+    nodes = [*graph_def.node, *(n for each in graph_def.library.function for n in each.node_def)]
+    constants = sorted(
+        node.attr["value"].tensor.SerializeToString(deterministic=True)
+        for node in nodes
+        if node.op == "Const" and node.attr["dtype"].type != types_pb2.DT_STRING
+    )
+    return held, constants

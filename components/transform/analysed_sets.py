@@ -94,6 +94,7 @@ class GraphTask:
       function_version: a hash of its source.
       is_named_by_label: whether a record's class depends on its label alone.
       first: the classes that are numbered first, as `ingest.classes` has them.
+      earlier: folder of a graph that was made before, whose images need not be decoded again.
     """
 
     output_dir: str
@@ -103,6 +104,7 @@ class GraphTask:
     function_version: str
     is_named_by_label: bool
     first: tuple[str, ...] = ()
+    earlier: str = ""
 
 
 def read_spans(

@@ -17,6 +17,7 @@ from image_pipeline.components import files
 from image_pipeline.components.code_version import code_version
 from image_pipeline.components.function_version import source_version
 from image_pipeline.components.options import read_options
+from image_pipeline.components.transform.kept_sums import find_latest
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.views.options import ViewOptions
@@ -27,13 +28,15 @@ class ImageTransformExecutor(base_beam_executor.BaseBeamExecutor):
 
     def Do(self, input_dict: dict, output_dict: dict, exec_properties: dict[str, Any]) -> None:
         """Unpacks the artifacts and the parameters and analyses."""
+        graph_dir = artifact_utils.get_single_uri(output_dict["transform_graph"])
         run_analysis(
             [examples.uri for examples in input_dict["examples"]],
-            artifact_utils.get_single_uri(output_dict["transform_graph"]),
+            graph_dir,
             ViewOptions.model_validate_json(exec_properties["view"]),
             TransformOptions.model_validate_json(exec_properties["options"]),
             self._make_beam_pipeline,
             exec_properties.get("cache_dir"),
+            find_latest(os.path.dirname(graph_dir)),
         )
 
 

@@ -9,7 +9,7 @@ import collections
 import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -28,6 +28,7 @@ from image_pipeline.components.transform.analysis_file import (
     to_content,
     write_summary,
 )
+from image_pipeline.components.transform.kept_sums import write_sums
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.record_batches import Wanted, read_views
 from image_pipeline.components.transform.statistics import read_statistics
@@ -44,7 +45,11 @@ _GUARD = "guard its divisions and logarithms, for example with tf.maximum(std, 1
 
 
 def finish_graph(
-    saved_model_dir: str, metadata_dir: str, spans: Sequence[Span], task: GraphTask
+    saved_model_dir: str,
+    metadata_dir: str,
+    spans: Sequence[Span],
+    rows: Iterable[np.ndarray],
+    task: GraphTask,
 ) -> None:
     """Checks a graph that tf.Transform has written, and puts it and `analysis.json` in its place.
 
@@ -52,6 +57,7 @@ def finish_graph(
       saved_model_dir: tf.Transform's, in a scratch folder.
       metadata_dir: the schema of what the graph computes, in a scratch folder, too.
       spans: the analysed data sets.
+      rows: the sums of their images, see `kept_sums`.
 
     Raises:
       UserError: if the graph cannot be used, or a stage lost records; the message says why.
@@ -80,6 +86,8 @@ def finish_graph(
         if name == TransformOptions().preprocessing_fn:
             check_classes(summary["classes"], spans)
         write_checksums(graph_dir, to_content(summary))
+        # Whichever graph the folder has: they are of images, and say of which view.
+        write_sums(task.output_dir, task.view, rows)
         # In between, the folder has neither `analysis.json` nor a model.
         model = (_SAVED_MODEL_DIR, "saved_model.pb")
         earlier = (files.join(task.output_dir, *part) for part in ((contract.ANALYSIS,), model))
@@ -93,7 +101,7 @@ def finish_graph(
 def _check_result(graph_dir: str, spans: Sequence[Span], task: GraphTask) -> None:
     """Runs the graph on the first image."""
     shard = next(shard for span in spans for shard in span.shards)
-    first = next(read_views(shard, task.view, 1, Wanted(columns=task.wanted.columns)))
+    first = next(read_views(shard, task.view, 1, Wanted(columns=task.wanted.columns), most=1))
     assert first.images is not None
     views = {contract.IMAGE_INPUT: first.images, contract.LABEL_INPUT: first.labels, **first.values}
     check_graph(graph_dir, views, task.options.preprocessing_fn)

@@ -23,8 +23,10 @@ import tensorflow as tf
 import tensorflow_transform as tft
 from apache_beam.pipeline import AppliedPTransform
 
+from image_pipeline.components.transform.kept_sums import KEY
+
 SUMS = "pixel_sums"
-"""The column's name: int64 [1 + 2 * channels] for each record, see `PixelSums`."""
+"""The column's name: int64 [KEY + 1 + 2 * channels] for each record, see `kept_sums`."""
 _ROUNDING = 1e-12  # relative; float32 values that differ at all differ by 6e-8
 # The tensor of the views as they are read, and another input of the same batches.
 _summed: contextvars.ContextVar[tuple[tf.Tensor, tf.Tensor] | None] = contextvars.ContextVar(
@@ -235,5 +237,10 @@ def _is_given_by(producer: AppliedPTransform | None) -> bool:
 
 def sum_batch(batch: pa.RecordBatch) -> np.ndarray:
     """Adds up the column `SUMS` of a batch: int64 [1 + 2 * channels]."""
+    return take_rows(batch)[:, KEY:].sum(axis=0)
+
+
+def take_rows(batch: pa.RecordBatch) -> np.ndarray:
+    """The column `SUMS` of a batch: int64 [B, KEY + 1 + 2 * channels]."""
     column = batch.column(SUMS)
-    return column.flatten().to_numpy().reshape(len(column), -1).sum(axis=0)
+    return column.flatten().to_numpy().reshape(len(column), -1)

@@ -4,6 +4,7 @@ It reads what ingest wrote, in plain threads: `feeding.input_fn` makes the same 
 and evaluation, but takes a second for each shard to describe its stages to TensorFlow.
 """
 
+import contextlib
 import dataclasses
 import itertools
 import threading
@@ -23,13 +24,14 @@ from image_pipeline.components import contract, files, progress
 from image_pipeline.components.arrays.in_place import fetch
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.record import Column
-from image_pipeline.components.dataset.stored import take_parsed_image
+from image_pipeline.components.dataset.stored import StoredImage, take_parsed_image
 from image_pipeline.components.dataset.tfrecord import CorruptRecord, read_records
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.budget import check_budget, plan_analysis
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.tags import SEPARATOR
 from image_pipeline.components.threads import map_in_order, usable_cores
+from image_pipeline.components.transform.kept_sums import KeptSums, hash_image, read_sums
 from image_pipeline.components.transform.moments import SUMS
 from image_pipeline.components.views.fast import view_image
 from image_pipeline.components.views.options import ViewOptions
@@ -87,7 +89,7 @@ class ViewBatch(NamedTuple):
     images: np.ndarray | None = None
     """`view.dtype` [B, height_px, width_px, channels]."""
     sums: np.ndarray | None = None
-    """int64 [B, 1 + 2 * channels]."""
+    """int64 [B, KEY + 1 + 2 * channels], see `kept_sums`."""
 
 
 class _NotOursError(Exception):
@@ -95,7 +97,12 @@ class _NotOursError(Exception):
 
 
 def read_view_batches(
-    shard: str, view: ViewOptions, batch_size: int, wanted: Wanted, fraction: float
+    shard: str,
+    view: ViewOptions,
+    batch_size: int,
+    wanted: Wanted,
+    fraction: float,
+    earlier: str = "",
 ) -> Iterator[pa.RecordBatch]:
     """Decodes one shard, in threads, to the views that evaluation and serving also see.
 
@@ -105,6 +112,7 @@ def read_view_batches(
       batch_size: images a batch.
       wanted: what is read of each record.
       fraction: share of the records that is read, see `keep_records`.
+      earlier: folder of a graph, whose images are not decoded again for their sums; "" for none.
 
     Yields:
       Batches of `contract`'s inputs, as `adapter_config` describes them.
@@ -112,7 +120,8 @@ def read_view_batches(
     if wanted.pixels:
         values = view.height_px * view.width_px * view.channels
         batch_size = min(batch_size, max(1, _MOST_VALUES // values))
-    for batch in read_views(shard, view, batch_size, wanted, fraction):
+    kept = read_sums(earlier, view) if earlier and wanted.sums else None
+    for batch in read_views(shard, view, batch_size, wanted, fraction, kept):
         progress.advance(len(batch.labels))
         yield make_record_batch(batch, wanted.columns)
 
@@ -123,6 +132,8 @@ def read_views(
     batch_size: int,
     wanted: Wanted = ALL_PIXELS,
     fraction: float = 1,
+    kept: KeptSums | None = None,
+    most: int | None = None,
 ) -> Iterator[ViewBatch]:
     """Reads one shard in its order, and makes views in threads: those that serving makes.
 
@@ -132,6 +143,8 @@ def read_views(
       batch_size: records a batch; the last one may be smaller.
       wanted: what is read of a record.
       fraction: share of the records that is read, see `keep_records`.
+      kept: sums that are known, of images that are not decoded unless their pixels are wanted.
+      most: how many records are read; None for all.
 
     Raises:
       UserError: naming the shard or the record, if it is damaged; or if the memory is too small.
@@ -144,7 +157,7 @@ def read_views(
 
     def list_jobs() -> Iterator[tuple[bytes, np.ndarray | None, int]]:
         """Each record, with the pixels of its batch, if they are wanted, and its row there."""
-        records = _read_records(shard, fraction)
+        records = itertools.islice(_read_records(shard, fraction), most)
         while some := list(itertools.islice(records, batch_size)):
             images = np.empty((len(some), *shape), view.dtype) if wanted.pixels else None
             for row, serialized in enumerate(some):
@@ -159,8 +172,14 @@ def read_views(
             if images is None and not hasattr(own, "view"):
                 own.view = np.empty(shape, view.dtype)  # A thread's own, for one view at a time.
             out = own.view if images is None else images[row]
-            _make_view(feature, view, out)
-            sums = pixel_sums.sum(out) if wanted.sums else None
+            with _naming_record(feature):
+                image = fetch(_take_image(feature))
+                key = hash_image(image) if wanted.sums else None
+                if kept is not None and key is not None and images is None:
+                    sums = kept.find(key)
+                if sums is None:
+                    view_image(image, None, view, out)
+                    sums = None if key is None else np.append(key, pixel_sums.sum(out))
         values = [_take_value(feature, column) for column in wanted.columns]
         return _take_value(feature, _LABEL), values, images, sums
 
@@ -215,13 +234,17 @@ def keep_records(ids: tf.Tensor, fraction: float) -> tf.Tensor:
     return tf.strings.to_hash_bucket_fast(ids, _BUCKETS) < round(fraction * _BUCKETS)
 
 
-def _make_view(feature: Any, view: ViewOptions, out: np.ndarray) -> None:
+def _take_image(feature: Any) -> StoredImage:
     try:
-        image = take_parsed_image(feature)
+        return take_parsed_image(feature)
     except IndexError as error:
         raise _NotOursError("it lacks an image, or its size") from error
+
+
+@contextlib.contextmanager
+def _naming_record(feature: Any) -> Iterator[None]:
     try:
-        view_image(fetch(image), None, view, out)
+        yield
     except ValueError as error:
         name = _take_value(feature, _SOURCE_ID).decode(errors="replace")
         raise UserError(

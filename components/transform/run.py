@@ -4,6 +4,7 @@
 """
 
 import dataclasses
+import logging
 import re
 from collections.abc import Callable, Sequence
 
@@ -24,7 +25,8 @@ from image_pipeline.components.transform.analysed_sets import GraphTask, Span, r
 from image_pipeline.components.transform.analysis_file import check_unknown_classes
 from image_pipeline.components.transform.check_function import check_function
 from image_pipeline.components.transform.finish import finish_graph
-from image_pipeline.components.transform.moments import GivesSums
+from image_pipeline.components.transform.kept_sums import KeptSums, read_sums
+from image_pipeline.components.transform.moments import GivesSums, take_rows
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.record_batches import (
     adapter_config,
@@ -39,6 +41,7 @@ from image_pipeline.components.transform.traced_function import (
 )
 from image_pipeline.components.views.options import ViewOptions
 
+_LOG = logging.getLogger(__name__)
 _MARKER = "COMPLETE"
 _FOR_OTHERS = "a transform graph that other machines write"
 # How tf.Transform 1.21 wraps what TensorFlow says (`beam/impl.py`, `_RunMetaGraphDoFn`). Runners
@@ -58,6 +61,7 @@ def run_analysis(
     options: TransformOptions,
     make_pipeline: Callable[[], beam.Pipeline],
     cache_dir: str | None = None,
+    earlier: str | None = None,
 ) -> dict:
     """Analyses one or several data sets written by ingest.
 
@@ -68,10 +72,13 @@ def run_analysis(
       make_pipeline: makes the Beam pipeline to run on.
       cache_dir: where the findings for each data set are kept: data sets that were analysed before
         by the same function are not read again. None reads all, and keeps nothing.
+      earlier: folder of a graph that was made before: images whose sums it has are not decoded, if
+        no analyzer looks at pixels themselves. None looks into `output_dir`.
 
     Returns:
       What `analysis.json` holds: the splits and records analysed, the view, the classes, and the
-      statistics that the `preprocessing_fn` named.
+      statistics that the `preprocessing_fn` named; beside it as `earlier`, where there is something
+      to say of it, a sentence about that graph.
 
     Raises:
       UserError: if the person who called can put it right, or a stage lost records, which is named.
@@ -90,7 +97,9 @@ def run_analysis(
     try:
         # The function is traced, and its mistakes are reported, before the job begins.
         further, first = _find_further(spans, options), _find_first(spans)
-        function, task = plan_graph(output_dir, view, options, further, first)
+        folder = output_dir if earlier is None else earlier
+        function, task = plan_graph(output_dir, view, options, further, first, folder)
+        kept = read_sums(folder, view)
         with (
             make_scratch(root, output_dir) as scratch,
             run_job(root, scratch),
@@ -108,7 +117,9 @@ def run_analysis(
     if cache_dir is not None:
         for span in spans:  # tf.Transform lists a span's entries before it computes them.
             files.write_file(_marker(cache_dir, span), b"")
-    return read_content(output_dir)
+    if said := _describe_earlier(kept, task, is_named=earlier is not None):
+        _LOG.info("%s.", said)
+    return read_content(output_dir) | ({"earlier": said} if said else {})
 
 
 def analyze_later(
@@ -151,6 +162,7 @@ def plan_graph(
     options: TransformOptions,
     further: Sequence[Column],
     first: Sequence[str] = (),
+    earlier: str = "",
 ) -> tuple[PreprocessingFn, GraphTask]:
     """What a job needs to make a graph: the function to analyse, and what workers must know of it.
 
@@ -159,6 +171,7 @@ def plan_graph(
       view: the model's input.
       further: the further columns of the data sets.
       first: the classes that are numbered first, as `ingest.classes` has them.
+      earlier: folder of a graph that was made before; "" for none.
 
     Raises:
       UserError: if there is no such function, or a trace shows that it cannot be used.
@@ -180,6 +193,7 @@ def plan_graph(
         function_version=source_version(name),
         is_named_by_label=reach_inputs(traced, contract.LABEL_OUTPUT) <= {contract.LABEL_INPUT},
         first=tuple(first),
+        earlier=earlier,
     )
 
 
@@ -210,11 +224,12 @@ class AnalyzeImages(beam.PTransform):
         """Takes one element, the data sets ([Span]); its result has one element, None."""
         config = adapter_config(self.task.view, self.task.wanted)
         if self.cache_dir is not None:
-            transform_fn = self._analyze_new(spans.pipeline, config)
+            transform_fn, read = self._analyze_new(spans.pipeline, config)
         else:
             # Each shard is a task; pixels never cross a stage.
             shards = spans | "Shards[All]" >> beam.FlatMap(_list_shards)
             batches = shards | "All" >> _ReadBatches(self.task)
+            read = [batches]
             analyze = tft_beam.AnalyzeDataset(self.preprocessing_fn)
             transform_fn = (batches, config) | "Analyze" >> analyze
         saved_model, metadata = transform_fn
@@ -224,11 +239,21 @@ class AnalyzeImages(beam.PTransform):
         schema = metadata | "WriteMetadata" >> tft_beam.WriteMetadata(
             scratch, saved_model.pipeline, write_to_unique_subdirectory=True
         )
-        as_one = beam.pvalue.AsSingleton
+        rows = [
+            batches | f"TakeRows[{number}]" >> beam.Map(take_rows)  # int64 [B, …]
+            for number, batches in enumerate(read)
+            if self.task.wanted.sums
+        ]
+        if self.task.wanted.sums and self.cache_dir is not None:  # What it spares reading stays.
+            tasks = spans.pipeline | "Task" >> beam.Create([self.task])
+            rows.append(tasks | "KeepRows" >> beam.Map(lambda t: read_sums(t.earlier, t.view).rows))
+        sums = rows | "AllRows" >> beam.Flatten(pipeline=spans.pipeline)
+        as_one, as_many = beam.pvalue.AsSingleton, beam.pvalue.AsIter
+        found = (as_one(schema), as_one(spans), as_many(sums))
         return (
             saved_model
             | "Settle" >> beam.Reshuffle()  # so that a failure repeats the last stage alone
-            | "Finish" >> beam.Map(finish_graph, as_one(schema), as_one(spans), self.task)
+            | "Finish" >> beam.Map(finish_graph, *found, self.task)
         )
 
     def _analyze_new(self, root: beam.Pipeline, config: object) -> tuple:
@@ -256,7 +281,7 @@ class AnalyzeImages(beam.PTransform):
             _ = found | "WriteCache" >> tft_beam.analyzer_cache.WriteAnalysisCacheToFS(
                 root, cache_dir
             )
-        return transform_fn
+        return transform_fn, [data[key] for key in uncovered]
 
 
 @dataclasses.dataclass
@@ -266,13 +291,25 @@ class _ReadBatches(GivesSums):
     def expand(self, shards: beam.PCollection) -> beam.PCollection:
         """Takes paths of shards; returns RecordBatches of views."""
         task = self.task
-        arguments = (task.view, task.options.batch_size, task.wanted, task.options.analyze_fraction)
+        options = (task.options.batch_size, task.wanted, task.options.analyze_fraction)
         return (
             shards
             | "SpreadShards" >> beam.Reshuffle()
-            | "ReadViews" >> beam.FlatMap(read_view_batches, *arguments)  # RecordBatch
+            | "ReadViews" >> beam.FlatMap(read_view_batches, task.view, *options, task.earlier)
             | "Count" >> beam.Map(_count_batch)  # RecordBatch
         )
+
+
+def _describe_earlier(kept: KeptSums, task: GraphTask, is_named: bool) -> str:
+    """What an earlier graph was good for; "" where nobody named it and it was good for nothing."""
+    if task.wanted.pixels or not task.wanted.sums:
+        said = "is not asked, as the preprocessing_fn looks at pixels themselves, or at none"
+        return f"{task.earlier} {said}" if is_named else ""
+    if kept.problem:
+        return f"{task.earlier} {kept.problem}, so all images were decoded"
+    shared = kept.count_shared(read_sums(task.output_dir, task.view))
+    known = f"{task.earlier} had the sums of {shared:,} images, which were not decoded again"
+    return known if shared or is_named else ""
 
 
 def _list_shards(spans: Sequence[Span]) -> list[str]:

@@ -10,6 +10,11 @@ from image_pipeline.commands.shared import BEAM, CONFIG, JSON, QUIET, SET, open_
 @click.command(short_help="Compute a data set's transform graph: statistics and classes.")
 @click.argument("data_set")
 @click.option("--output", "graph_dir", required=True, help="Folder for the transform graph.")
+@click.option(
+    "--earlier",
+    help="Folder of an earlier graph: images that it was made of are not decoded again. "
+    "Default: the graph that is replaced.",
+)
 @CONFIG
 @SET
 @JSON
@@ -18,6 +23,7 @@ from image_pipeline.commands.shared import BEAM, CONFIG, JSON, QUIET, SET, open_
 def analyze(
     data_set: str,
     graph_dir: str,
+    earlier: str | None,
     config_path: str | None,
     overrides: tuple[str, ...],
     as_json: bool,
@@ -46,7 +52,11 @@ def analyze(
 
         with ComponentProgress(console) as progress:
             progress.start("analysis")
-            summary = analyze_folder(data_set, graph_dir, config.view, config.transform, beam_args)
+            summary = analyze_folder(
+                data_set, graph_dir, config.view, config.transform, beam_args, earlier=earlier
+            )
         print_graph(graph_dir.rstrip("/"), 0, read_graph(graph_dir), console)
+        if "earlier" in summary:
+            console.print(f"{summary['earlier']}.", soft_wrap=True, markup=False)
     if as_json:
         say_json(summary)

@@ -20,6 +20,7 @@ def analyze_folder(
     options: TransformOptions,
     beam_args: Sequence[str],
     cache_dir: str | None = None,
+    earlier: str | None = None,
 ) -> dict[str, Any]:
     """Analyses a data set and writes its transform graph.
 
@@ -29,17 +30,27 @@ def analyze_folder(
       view: the model's input.
       beam_args: Beam flags; they name the runner and its mode.
       cache_dir: where the findings for a data set are kept for later analyses; None keeps nothing.
+      earlier: the folder of an earlier graph, whose images are not decoded again; None for the one
+        that is replaced.
 
     Returns:
-      What `analysis.json` holds, and the seconds and peak memory of the work.
+      What `run_analysis` returns, and the seconds and peak memory of the work.
     """
     data_dir, graph_dir = make_paths_absolute(beam_args, data_dir, graph_dir)
     if cache_dir is not None:
         (cache_dir,) = make_paths_absolute(beam_args, cache_dir)
+    if earlier is not None:
+        (earlier,) = make_paths_absolute(beam_args, earlier)
     started = time.monotonic()
     with hold_lock(graph_dir), watch_memory() as memory:
         analysis = run_analysis(
-            data_dir, graph_dir, view, options, lambda: make_beam_pipeline(beam_args), cache_dir
+            data_dir,
+            graph_dir,
+            view,
+            options,
+            lambda: make_beam_pipeline(beam_args),
+            cache_dir,
+            earlier,
         )
     return analysis | {
         "seconds": round(time.monotonic() - started, 1),

@@ -13,15 +13,14 @@ import sys
 import time
 
 import pytest
-from tensorflow.core.framework import types_pb2
-from tensorflow.core.protobuf import saved_model_pb2
 
 from image_pipeline.cli import call
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.analysis import CHECKSUMS, read_graph
+from image_pipeline.components.feeding.analysis import read_graph
 from tests import warm
 from tests.drawings import write_folder
+from tests.graphs import read_graph_files
 from tests.tiers import wide
 
 pytestmark = pytest.mark.e2e
@@ -209,26 +208,6 @@ main()
 _ANALYZE = ("analyze", "data", "--output", "graph", "--quiet")
 
 
-def _read_graph_files(graph):
-    """What a graph's folder holds; of the model its constants, since it holds random names, too."""
-    held = {
-        str(path.relative_to(graph)): path.read_bytes()
-        for path in sorted(graph.rglob("*"))
-        if path.is_file() and not path.name.startswith(".")
-    }
-    model = saved_model_pb2.SavedModel.FromString(held.pop("transform_fn/saved_model.pb"))
-    held.pop("transform_fn/fingerprint.pb")
-    held.pop(CHECKSUMS, None)  # Of the model's bytes, too.
-    graph_def = model.meta_graphs[0].graph_def
-    nodes = [*graph_def.node, *(n for each in graph_def.library.function for n in each.node_def)]
-    constants = sorted(
-        node.attr["value"].tensor.SerializeToString(deterministic=True)
-        for node in nodes
-        if node.op == "Const" and node.attr["dtype"].type != types_pb2.DT_STRING
-    )
-    return held, constants
-
-
 @pytest.fixture(scope="module")
 def undisturbed(data):
     """A graph, and an earlier one of another size."""
@@ -271,9 +250,9 @@ def test_an_analysis_that_ends_leaves_the_earlier_graph_or_none_and_is_made_anew
             with pytest.raises(UserError, match="is not a transform graph's folder"):
                 read_graph(str(graph))
         else:
-            assert _read_graph_files(graph) == _read_graph_files(undisturbed / "earlier")
+            assert read_graph_files(graph) == read_graph_files(undisturbed / "earlier")
     assert call(words) == 0
-    assert _read_graph_files(graph) == _read_graph_files(undisturbed / "fresh")
+    assert read_graph_files(graph) == read_graph_files(undisturbed / "fresh")
     assert list(graph.rglob("*.tmp")) == [] and not (graph / ".lock").exists()
 
 

@@ -1,11 +1,13 @@
 """ImageTransform's contract: what reaches the analysis."""
 
+import numpy as np
 import pytest
 from tfx.types import channel_utils, standard_artifacts
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.transform import component
 from image_pipeline.components.transform.component import ImageTransform, ImageTransformExecutor
+from image_pipeline.components.transform.kept_sums import KEY, write_sums
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.views.options import ViewOptions
 
@@ -41,10 +43,11 @@ def test_options_may_be_mappings_and_the_cache_a_path(tmp_path):
 
 
 @pytest.mark.parametrize("cache", [{}, {"cache_dir": "kept"}], ids=["no cache", "cache"])
-def test_do_passes_all_data_sets_and_the_cache(tmp_path, monkeypatch, cache):
+def test_do_passes_all_data_sets_the_cache_and_the_earlier_graph(tmp_path, monkeypatch, cache):
     calls = []
     monkeypatch.setattr(component, "run_analysis", lambda *arguments: calls.append(arguments))
     kinds = standard_artifacts
+    write_sums(str(tmp_path / "earlier"), ViewOptions(), [np.ones((1, KEY + 7), np.int64)])
     ImageTransformExecutor().Do(
         {"examples": [_artifact(kinds.Examples, tmp_path / name) for name in "ab"]},
         {"transform_graph": [_artifact(kinds.TransformGraph, tmp_path / "graph")]},
@@ -54,7 +57,8 @@ def test_do_passes_all_data_sets_and_the_cache(tmp_path, monkeypatch, cache):
             **cache,
         },
     )
-    ((folders, graph, view, options, _, cache_dir),) = calls
+    ((folders, graph, view, options, _, cache_dir, earlier),) = calls
     assert folders == [str(tmp_path / "a"), str(tmp_path / "b")]
     assert (graph, cache_dir) == (str(tmp_path / "graph"), cache.get("cache_dir"))
+    assert earlier == str(tmp_path / "earlier")
     assert (view, options) == (ViewOptions(), TransformOptions())

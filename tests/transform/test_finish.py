@@ -110,12 +110,12 @@ def test_a_graph_is_whole_or_cannot_be_taken_for_one_wherever_its_writing_stops(
 
         monkeypatch.setattr(files.os, "replace", stop)
         with pytest.raises(KeyboardInterrupt):
-            finish_graph(*parts, spans, task)
+            finish_graph(*parts, spans, [], task)
         left = _read_all(tmp_path / "graph").keys()
         assert contract.ANALYSIS not in left
         assert LAST[1] not in left or left == made.keys() - {contract.ANALYSIS}
     monkeypatch.setattr(files.os, "replace", real)
-    finish_graph(*parts, spans, task)
+    finish_graph(*parts, spans, [], task)
     assert _read_all(tmp_path / "graph") == made
 
 

@@ -114,9 +114,9 @@ def test_cached_sums_serve_a_function_that_has_further_analyzers(data, tmp_path,
 def test_pixels_are_not_read_where_their_sums_suffice(data, tmp_path, monkeypatch):
     note, real = tmp_path / "wanted", run.read_view_batches
 
-    def read_and_note(shard, view, batch_size, wanted, fraction):
+    def read_and_note(shard, view, batch_size, wanted, *rest):
         note.write_text(repr(wanted))  # Beam pickles what it runs.
-        return real(shard, view, batch_size, wanted, fraction)
+        return real(shard, view, batch_size, wanted, *rest)
 
     monkeypatch.setattr(run, "read_view_batches", read_and_note)
     _analyze(data / "1", tmp_path / "graph")
