@@ -97,6 +97,19 @@ def test_where_a_run_is_named_its_data_set_is_told(folder, tmp_path, command):
     )
 
 
+def test_analyze_says_what_it_knew_of_an_earlier_graph(folder, tmp_path, capfd):
+    first, second = tmp_path / "first", tmp_path / "second"
+    small = ("--set", "view.height_px=8", "--set", "view.width_px=8")
+    call("analyze", folder / "out", "--output", first, *small)
+    assert "had the sums" not in capfd.readouterr().out
+    call("analyze", folder / "out", "--output", second, "--earlier", first, *small)
+    records = json.loads((first / "analysis.json").read_text())["records"]
+    known = f"{first} had the sums of {records} images, which were not decoded again"
+    assert f"\n{known}.\n" in capfd.readouterr().out
+    result, _ = call("analyze", folder / "out", "--output", first, "--json", *small)
+    assert json.loads(result.output)["earlier"] == known
+
+
 @pytest.mark.parametrize("command", ["ingest --output", "init --output", "plan --output"])
 def test_of_a_pattern_of_spans_one_is_asked_for(tmp_path, command):
     write_folder(tmp_path / "days" / "2026-01-31")

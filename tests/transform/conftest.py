@@ -2,7 +2,7 @@
 
 import pytest
 
-from image_pipeline.components.transform import run
+from image_pipeline.components.transform import record_batches, run
 
 
 @pytest.fixture
@@ -22,3 +22,16 @@ def read_shards(tmp_path, monkeypatch):
 
     monkeypatch.setattr(run, "read_view_batches", read_and_log)
     return take
+
+
+@pytest.fixture
+def decoded(monkeypatch):
+    """The stored bytes of images, as they are decoded."""
+    taken, real = [], record_batches.view_image
+
+    def view_image(image, *arguments):
+        taken.append(bytes(image.encoded))
+        real(image, *arguments)
+
+    monkeypatch.setattr(record_batches, "view_image", view_image)
+    return taken

@@ -1,4 +1,6 @@
-"""The analyzer cache through TFX's runner: of two data sets, only the one that changed is read."""
+"""Through TFX's runner: of two data sets, only the one that changed is read, and of its images only
+the new ones are decoded.
+"""
 
 import json
 import pathlib
@@ -61,16 +63,20 @@ def _read_analysis(graph):
 
 
 def test_only_a_changed_data_set_is_read_and_nothing_at_all_when_none_changed(
-    tmp_path, read_shards
+    tmp_path, read_shards, decoded
 ):
     for number, day in enumerate(DAYS):
         write_folder(tmp_path / day, classes=[f"cat{number}", "dog"], per_class=10)
-    _run(tmp_path, {"monday": 1, "tuesday": 1})
-    assert len(read_shards()) == 4
+    first = _run(tmp_path, {"monday": 1, "tuesday": 1})
+    records = _read_analysis(first)["records"]
+    # Those that are analysed, and one on which the graph is tried.
+    assert len(read_shards()) == 4 and len(decoded) == records + 1
+    decoded.clear()
     (tmp_path / "tuesday" / "dog" / "new.png").write_bytes(encode_png(draw(99)))
     changed = _run(tmp_path, {"monday": 1, "tuesday": 2})
     shards = read_shards()
     assert len(shards) == 2 and all("/tuesday/" in shard for shard in shards)
+    assert len(decoded) == _read_analysis(changed)["records"] - records + 1
 
     again = _run(tmp_path, {"monday": 1, "tuesday": 2})
     assert again == changed and not read_shards()  # TFX re-used it: the cache is no input

@@ -11,7 +11,7 @@ import pytest
 from image_pipeline.components.dataset.record import IMAGE_COLUMN, read_feature
 from image_pipeline.components.dataset.stored import StoredImage
 from image_pipeline.components.dataset.tfrecord import read_records
-from image_pipeline.components.transform import kept_sums, record_batches
+from image_pipeline.components.transform import kept_sums
 from image_pipeline.components.transform.kept_sums import (
     KEY,
     find_latest,
@@ -136,19 +136,6 @@ def test_the_latest_of_several_graphs_is_found(tmp_path, latest):
         changed_s = 10**9 + (name == latest)
         os.utime(tmp_path / name / FILE, (changed_s, changed_s))
     assert find_latest(str(tmp_path)) == str(tmp_path / latest)
-
-
-@pytest.fixture
-def decoded(monkeypatch):
-    """The stored bytes of images, as they are decoded."""
-    taken, real = [], record_batches.view_image
-
-    def view_image(image, *arguments):
-        taken.append(bytes(image.encoded))
-        real(image, *arguments)
-
-    monkeypatch.setattr(record_batches, "view_image", view_image)
-    return taken
 
 
 @pytest.mark.unit
