@@ -63,9 +63,11 @@ def load_object(dotted_path: str) -> Any:
         )
     module = _import_module(module_name, dotted_path)
     if not hasattr(module, name):
+        public = (key for key in vars(module) if not key.startswith("_"))
+        hint = suggest(name, public, most=3).replace("did", "Did", 1)
         raise AttributeError(
             f"module {module_name!r} has no {name!r}, which {dotted_path!r} names; "
-            f"define it there or correct the path. {_suggest_public(name, module)}".rstrip()
+            f"define it there or correct the path. {hint}".rstrip()
         )
     return getattr(module, name)
 
@@ -118,8 +120,3 @@ def _import_module(module_name: str, dotted_path: str) -> Any:
             "the module importable: start in its folder, install its package, or set PYTHONPATH.",
             name=error.name,
         ) from error
-
-
-def _suggest_public(name: str, module: Any) -> str:
-    public = (key for key in vars(module) if not key.startswith("_"))
-    return suggest(name, public, most=3).replace("did", "Did", 1)

@@ -96,7 +96,10 @@ def _apply_user_step(batch: Batch, keys: tf.Tensor, step: options.UserStep) -> B
     images = _check_images(made[0], batch.images, step.op)
     if field == "masks":
         return batch._replace(images=images, masks=_check_images(made[1], before, step.op, field))
-    return replace_boxes(batch._replace(images=images), _check_boxes(made[1], before, step.op))
+    way_out = "move all of them: those that have left the image are dropped afterwards"
+    types = (tf.float32, tf.float64)
+    boxes = _check(made[1], before, step.op, "float32 boxes", types, way_out)
+    return replace_boxes(batch._replace(images=images), boxes)
 
 
 def _call(step: options.UserStep, function: Callable[..., Any], *tensors: Any, **field: Any) -> Any:
@@ -167,12 +170,6 @@ def _check_images(images: Any, before: tf.Tensor, path: str, what: str = "images
     cast = _WAYS_OUT[before.dtype == tf.uint8]
     way_out = f"{cast} and keep how many there are, height, width and channels"
     return _check(images, before, path, f"{before.dtype.name} {what}", (before.dtype,), way_out)
-
-
-def _check_boxes(boxes: Any, before: tf.Tensor, path: str) -> tf.Tensor:
-    """Checks what a user's function returns for the boxes `before`."""
-    way_out = "move all of them: those that have left the image are dropped afterwards"
-    return _check(boxes, before, path, "float32 boxes", (tf.float32, tf.float64), way_out)
 
 
 def _check(

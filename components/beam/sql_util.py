@@ -32,18 +32,14 @@ def put_in_place() -> bool:
     except importlib.metadata.PackageNotFoundError:
         return False
     found = importlib.util.find_spec("tfx_bsl")
-    if found is None or not found.submodule_search_locations or not _needs_it(version):
+    is_enough = tuple(map(int, re.findall(r"\d+", version)[:2])) >= (1, 21)
+    if found is None or not found.submodule_search_locations or is_enough:
         return False
     folder = pathlib.Path(found.submodule_search_locations[0], "arrow")
     if any(folder.glob("sql_util*")):
         return False
     (folder / "sql_util.py").write_text(_STAND_IN)
     return True
-
-
-def _needs_it(version: str) -> bool:
-    major, minor = map(int, re.findall(r"\d+", version)[:2])
-    return (major, minor) < (1, 21)
 
 
 if __name__ == "__main__":

@@ -197,15 +197,11 @@ def _check_record(
     wrong += [c.key for c in in_order if not _is_same(values[c.key], row.get(index_name(c)))]
     if record.MASK in values and len(values[record.MASK]) != row.get("mask_length"):
         wrong += ["mask_length"]
-    if record.LABEL_ID in values and _name_class(values, class_names) != row.get("label"):
-        wrong += [record.LABEL_ID]
+    if record.LABEL_ID in values:
+        id_ = values[record.LABEL_ID]
+        name = class_names[id_] if 0 <= id_ < len(class_names) else None
+        wrong += [record.LABEL_ID] * (name != row.get("label"))
     return f"the index says otherwise: {', '.join(wrong)}" if wrong else None
-
-
-def _name_class(values: dict, class_names: Sequence[str]) -> str | None:
-    """The class that a record's number stands for."""
-    number = values[record.LABEL_ID]
-    return class_names[number] if 0 <= number < len(class_names) else None
 
 
 def _is_same(stored: Any, indexed: Any) -> bool:

@@ -177,19 +177,16 @@ def free_bytes() -> int:
     that has not been used lately (`inactive_file`) is free.
     """
     machine = psutil.virtual_memory().available
-    return max(0, min([machine, *_free_in_version_2(), *_free_in_version_1()]))
-
-
-def _free_in_version_2() -> Iterator[int]:
-    names = ("memory.max", "memory.current", "inactive_file")
-    for folder in _folders(_ROOT, ""):
-        yield from _free_in(folder, *names)
-
-
-def _free_in_version_1() -> Iterator[int]:
-    names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-    for folder in _folders(_ROOT / "memory", "memory"):
-        yield from _free_in(folder, *names)
+    second = ("memory.max", "memory.current", "inactive_file")  # of control groups' versions
+    first = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+    versions = ((_ROOT, "", second), (_ROOT / "memory", "memory", first))
+    found = (
+        free
+        for root, controller, names in versions
+        for folder in _folders(root, controller)
+        for free in _free_in(folder, *names)
+    )
+    return max(0, min([machine, *found]))
 
 
 def _folders(root: pathlib.Path, controller: str) -> list[pathlib.Path]:

@@ -24,7 +24,6 @@ from image_pipeline.components.feeding.reader import KEY, MIRRORED
 from image_pipeline.components.feeding.rules import FEEDING
 from image_pipeline.components.labels.kind import LabelKind
 from image_pipeline.components.labels.kinds import CLASSES
-from image_pipeline.components.options import Options
 from image_pipeline.components.rules import check
 from image_pipeline.components.threads import usable_cores
 from image_pipeline.components.views.options import ViewOptions
@@ -44,9 +43,13 @@ def make_augment(feeding: FeedingOptions, view: ViewOptions, kind: LabelKind = C
         for step in feeding.steps
     ]
     # Each step by itself: if fused with the next one, XLA would recompute it for each of its uses,
-    # and take up to five times as long.
+    # and take up to five times as long. A user's own may depend on anything: it has no key.
     functions = [
-        _compile_step(function, _key_of(step, place), feeding, view, tf.uint64, kind)
+        _compile_step(
+            function,
+            None if isinstance(step, UserStep) else (step.model_dump_json(), place),
+            *(feeding, view, tf.uint64, kind),
+        )
         for place, step, function in apply.step_functions(steps)
     ]
     mirror = None
@@ -129,9 +132,12 @@ def make_finish(
 
     def finish_batch(batch: Mapping[str, tf.Tensor]) -> tuple[Any, Any]:
         views = augment(take_views(batch, kind), batch.get(KEY), batch.get(MIRRORED))
-        return _add_columns(pixels(views.images), batch, feeding), make_labels(
-            batch, views, graph, feeding, kind, number
-        )
+        fed = pixels(views.images)
+        if feeding.columns:
+            lengths = (name for name in map(name_length, feeding.columns) if name in batch)
+            columns = {key: batch[key] for key in (*feeding.columns, *lengths)}
+            fed = {contract.IMAGE_INPUT: fed} | columns
+        return fed, make_labels(batch, views, graph, feeding, kind, number)
 
     return finish_batch
 
@@ -140,16 +146,6 @@ def take_views(batch: Mapping[str, tf.Tensor], kind: LabelKind) -> Batch:
     """The images of a batch, and what moves with them."""
     moving = {field: batch[key] for field, key in kind.moves.items()}
     return Batch(batch[contract.IMAGE_INPUT], **moving)
-
-
-def _add_columns(
-    images: tf.Tensor, batch: Mapping[str, tf.Tensor], feeding: FeedingOptions
-) -> tf.Tensor | dict[str, tf.Tensor]:
-    """The images, with the columns that are fed beside them."""
-    if not feeding.columns:
-        return images
-    lengths = (name for name in map(name_length, feeding.columns) if name in batch)
-    return {contract.IMAGE_INPUT: images} | {k: batch[k] for k in (*feeding.columns, *lengths)}
 
 
 def _make_pixels(
@@ -182,11 +178,6 @@ def _lay_out(images: tf.Tensor, layout: str) -> tf.Tensor:
 def _take_as_they_are(batch: Batch, keys: tf.Tensor | None, mirrored: tf.Tensor | None) -> Batch:
     del keys, mirrored
     return batch
-
-
-def _key_of(step: Options, place: int) -> Hashable:
-    """What a step depends on; None for a user's own, which may depend on anything."""
-    return None if isinstance(step, UserStep) else (step.model_dump_json(), place)
 
 
 def _compile_step(

@@ -62,15 +62,20 @@ def from_generators(
     structure = tf.nest.map_structure(_as_leaf, output_signature)
     name = getattr(make, "__name__", repr(make))
     load, encode = _send(make, name), functools.partial(encode_structure, structure=structure)
-    signature, join = output_signature, _take_one
+    signature = output_signature
     if batch_size is not None:
-        size = batch_size if drop_remainder else None
-        signature = tf.nest.map_structure(functools.partial(_batched, size=size), signature)
-        join = functools.partial(_join_batches, size=batch_size, drop_remainder=drop_remainder)
+        size = [batch_size if drop_remainder else None]
+        signature = tf.nest.map_structure(
+            lambda each: tf.TensorSpec(tf.TensorShape(size).concatenate(each.shape), each.dtype),
+            signature,
+        )
 
     def read() -> Iterator[Any]:
         sent = run_generators(name, load, range(shards), shards, encode, timeout_s, workers=workers)
-        for arrays in _Counted(join(_items(sent))):
+        items = _items(sent)
+        if batch_size is not None:
+            items = _join_batches(items, batch_size, drop_remainder)
+        for arrays in _Counted(items):
             yield tf.nest.pack_sequence_as(signature, arrays)
 
     return tf.data.Dataset.from_generator(read, output_signature=signature)
@@ -106,10 +111,6 @@ def _as_leaf(spec: Any) -> Leaf:
     return Leaf(None if is_text else np.dtype(spec.dtype.as_numpy_dtype), shape)
 
 
-def _batched(spec: tf.TensorSpec, size: int | None) -> tf.TensorSpec:
-    return tf.TensorSpec(tf.TensorShape([size]).concatenate(spec.shape), spec.dtype)
-
-
 class _Counted:
     """An iterator that the end of the process waits for, while it is in use."""
 
@@ -134,10 +135,6 @@ def _items(sent: Iterator[Sent]) -> Iterator[list[np.ndarray]]:
             raise UserError(f"{place}: {each.body.what}\n\n{each.body.trace}")
         if each.kind != END:
             yield each.body
-
-
-def _take_one(items: Iterator[list[np.ndarray]]) -> Iterator[list[np.ndarray]]:
-    return items
 
 
 def _join_batches(

@@ -22,7 +22,10 @@ def match_files(patterns: Sequence[str]) -> list[str]:
     Raises:
       UserError: if one of them matches no file, or none are given.
     """
-    matches = {pattern: _match_pattern(pattern) for pattern in patterns}
+    matches = {
+        each: glob.glob(each) if files.is_local(each) else files.list_files(*_split_pattern(each))
+        for each in patterns
+    }
     missing = [pattern for pattern, paths in matches.items() if not paths]
     if missing or not matches:
         raise UserError(
@@ -30,12 +33,6 @@ def match_files(patterns: Sequence[str]) -> list[str]:
             "check the path, or run ingest first."
         )
     return sorted({path for paths in matches.values() for path in paths})
-
-
-def _match_pattern(pattern: str) -> list[str]:
-    if files.is_local(pattern):
-        return glob.glob(pattern)
-    return files.list_files(*_split_pattern(pattern))
 
 
 def _split_pattern(uri: str) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 import itertools
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from image_pipeline.components import files
@@ -70,7 +70,9 @@ def find_images(path: str, options: IngestOptions, rows: TableRows, first: Row) 
             f"looked for in {where} (ingest.path_prefix)"
         )
         update: dict[str, Any] = {"path_prefix": prefix, **({"root_dir": root} if root else {})}
-        update["columns"] = {**_paths_of(usual), **options.columns, "image": image}
+        # Paths of masks begin as those of images do.
+        masks = {"mask": usual["mask"]} if "mask" in usual else {}
+        update["columns"] = {**masks, **options.columns, "image": image}
         return options.model_copy(update=update)
     folders, found = list(options.path_folders), None
     if folders:
@@ -264,11 +266,6 @@ def _find_folders(
         if start or not any(root.startswith("../") for root in holding):
             return start, ending, [os.path.relpath(root, start or ".") for root in holding]
     return None
-
-
-def _paths_of(usual: Mapping[str, str]) -> dict[str, str]:
-    """The column of masks, whose paths begin as those of images do."""
-    return {"mask": usual["mask"]} if "mask" in usual else {}
 
 
 def _find_prefix(

@@ -55,7 +55,8 @@ def find_run_lengths(
     cells = [row.cells.get(pixels) for _, row in first_rows(rows)]
     if given is None and 2 * sum(map(is_runs, cells)) <= len(cells):
         return options  # Fewer that are none are those rows' problem.
-    if wrong := next((str(c) for c in cells if _is_of_gaps(c)), None):
+    of_runs = (str(cell) for cell in cells if is_runs(cell) and not is_no_run(cell))
+    if wrong := next((text for text in of_runs if not ascend(text)), None):
         raise UserError(
             f"{os.path.basename(path)}: {pixels!r} has run lengths, but they do not begin one "
             f"after the other, as in {show(wrong)}; if they tell gaps, as SIIM-ACR's do, write "
@@ -83,11 +84,6 @@ def find_run_lengths(
         "masks": masks,
     }
     return options.model_copy(update=update)
-
-
-def _is_of_gaps(cell: object) -> bool:
-    """Whether a cell of run lengths tells gaps, not starts."""
-    return is_runs(cell) and not is_no_run(cell) and not ascend(str(cell))
 
 
 def find_drawn(rows: TableRows) -> str | None:

@@ -135,11 +135,8 @@ def _list_places(path: str, cache_dir: str) -> list[str]:
     above, _, own = folder.rpartition("/")
     is_below_top = bool(above) and not above.endswith(":/")  # of the disk, or of a bucket
     beside = [files.join(above, _FOLDER, own, f"{name}.rows")] if is_below_top else []
-    return [*beside, os.path.join(cache_dir, "scanned", _hash(whole))]
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+    digest = hashlib.sha256(whole.encode(errors="surrogateescape")).hexdigest()
+    return [*beside, os.path.join(cache_dir, "scanned", digest)]
 
 
 def _unpack(state: _State, copy: str) -> None:

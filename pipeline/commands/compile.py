@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -46,6 +45,7 @@ def compile_job(
     --region, --temp_location, --sdk_container_image, ….
     """
     from image_pipeline.components import files
+    from image_pipeline.components.beam.args import find_given
     from image_pipeline.config import load_config
     from image_pipeline.run.engine import choose_engine
 
@@ -54,9 +54,12 @@ def compile_job(
     named = [f"--runner={runner}", f"--template_location={template}"]
     with quiet_libraries("compile"):
         beam_args = choose_engine([*named, *beam_flags], config.dataflow)
-        needed = _check_own_modules(config, images_dir, graph_dir, beam_args)
+        from image_pipeline.run.dataflow import check_own_modules, find_own_modules
         from image_pipeline.run.template import write_template
 
+        function = None if graph_dir is None else config.transform.preprocessing_fn
+        own = find_own_modules(images_dir, function)
+        needed = check_own_modules(own, find_given(beam_args))  # The workers' image must have them.
         ingest, analysis = _choose_jobs(config, images_dir, graph_dir)
         write_template(data_dir, beam_args, ingest, analysis)
     where = " It names folders of this machine." if files.is_local(data_dir) else ""
@@ -80,20 +83,6 @@ def _check_places(
     if not files.is_local(template):
         places = {"images": images_dir, "output": data_dir, "graph": graph_dir}
         check_remote(**{name: path for name, path in places.items() if path is not None})
-
-
-def _check_own_modules(
-    config: "PipelineConfig",
-    images_dir: str | None,
-    graph_dir: str | None,
-    beam_args: Sequence[str],
-) -> list[str]:
-    """The modules that the workers' image must have."""
-    from image_pipeline.components.beam.args import find_given
-    from image_pipeline.run.dataflow import check_own_modules, find_own_modules
-
-    function = None if graph_dir is None else config.transform.preprocessing_fn
-    return check_own_modules(find_own_modules(images_dir, function), find_given(beam_args))
 
 
 def _choose_jobs(

@@ -2,7 +2,6 @@
 
 import os
 import tempfile
-from typing import Any
 
 import click
 
@@ -60,7 +59,14 @@ def submit(
     from image_pipeline.config import load_config
     from image_pipeline.kubeflow.client import connect, find_host
     from image_pipeline.kubeflow.compile import compile_pipeline, prepare_options
-    from image_pipeline.kubeflow.submit import Submission, read_parameters, read_schedule
+    from image_pipeline.kubeflow.submit import (
+        Submission,
+        read_parameters,
+        read_schedule,
+        submit_run,
+        submit_schedule,
+        watch_run,
+    )
 
     if wait and recurring:
         raise click.UsageError("--wait is for one run; leave it out, or --recurring.")
@@ -84,37 +90,17 @@ def submit(
         where = (pipeline_root, push_dir, image, submission.pipeline_path)
         with quiet_libraries("submit"):
             job = compile_pipeline(config, images_dir, *where, beam_args)
+        # Where Kubeflow's pages are, as kfp has it.
+        pages = os.environ.get("KF_PIPELINES_UI_ENDPOINT") or host or "/pipeline"
+        pages = f"{pages.rstrip('/')}/#"
         if schedule is not None:
-            _submit_schedule(client, host, submission, schedule)
+            made = submit_schedule(client, host, submission, schedule)
+            page = f"{pages}/recurringrun/details/{made.recurring_run_id}"
+            say(f"Scheduled {submission.run_name}: {page}")
             return
-        run_id = _submit_run(client, host, submission)
+        run = submit_run(client, host, submission)
+        say(f"Started {submission.run_name}: {pages}/runs/details/{run.run_id}")
         if wait:
-            _watch(client, host, run_id, job["pipelineSpec"]["root"]["dag"]["tasks"])
-
-
-def _submit_run(client: Any, host: str | None, submission: Any) -> str:
-    from image_pipeline.kubeflow.submit import submit_run
-
-    run = submit_run(client, host, submission)
-    say(f"Started {submission.run_name}: {_link(host)}/#/runs/details/{run.run_id}")
-    return run.run_id
-
-
-def _submit_schedule(client: Any, host: str | None, submission: Any, schedule: Any) -> None:
-    from image_pipeline.kubeflow.submit import submit_schedule
-
-    made = submit_schedule(client, host, submission, schedule)
-    page = f"{_link(host)}/#/recurringrun/details/{made.recurring_run_id}"
-    say(f"Scheduled {submission.run_name}: {page}")
-
-
-def _watch(client: Any, host: str | None, run_id: str, steps: dict[str, Any]) -> None:
-    from image_pipeline.kubeflow.submit import watch_run
-
-    watch_run(client, host, run_id, steps, say)
-    say("Done.")
-
-
-def _link(host: str | None) -> str:
-    """Where Kubeflow's pages are, as kfp has it."""
-    return (os.environ.get("KF_PIPELINES_UI_ENDPOINT") or host or "/pipeline").rstrip("/")
+            steps = job["pipelineSpec"]["root"]["dag"]["tasks"]
+            watch_run(client, host, run.run_id, steps, say)
+            say("Done.")

@@ -34,6 +34,7 @@ def train(
     same arguments.
     """
     from image_pipeline.components.dataset.manifest import read_whole_manifest
+    from image_pipeline.components.training.cluster import read_cluster
     from image_pipeline.config import load_config
     from image_pipeline.init.choose_steps import complete_steps_for
     from image_pipeline.named_folder import find_graph, refuse_run
@@ -42,7 +43,9 @@ def train(
     refuse_run(data_set, "train")
     config, chosen = complete_steps_for(config, data_set, read_whole_manifest(data_set))
     graph_dir, _ = find_graph(graph_dir)
-    log_path = os.path.join(output_dir, f".train{_tell_task()}.log")
+    cluster = read_cluster()  # Its machines may have one folder, and each has a log of its own.
+    task = "" if cluster is None else f"-{cluster.number}"
+    log_path = os.path.join(output_dir, f".train{task}.log")
     with open_terminal(log_path, as_json or quiet) as console:
         from image_pipeline.run.train import train_folder
         from image_pipeline.show.progress import ComponentProgress
@@ -62,11 +65,3 @@ def train(
         print_rows(rows, console)
     if as_json:
         say_json(summary)
-
-
-def _tell_task() -> str:
-    """What the log of one of several machines is called, which may have one folder."""
-    from image_pipeline.components.training.cluster import read_cluster
-
-    cluster = read_cluster()
-    return "" if cluster is None else f"-{cluster.number}"

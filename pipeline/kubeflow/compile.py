@@ -131,9 +131,18 @@ def compile_pipeline(
         beam_args=tuple(beam_args),
         span=parameter(name=parameters.SPAN, ptype=str, default=LATEST),
     )
-    job = _make_runner(image).run(pipeline, write_out=False)
+    engine = tfx.orchestration.experimental
+    # Kubeflow's open-source engine takes 2.1 only, Vertex AI takes it too.
+    runner = engine.KubeflowV2DagRunner(
+        engine.KubeflowV2DagRunnerConfig(default_image=image, use_pipeline_spec_2_1=True)
+    )
+    job = runner.run(pipeline, write_out=False)
     spec, options = job["pipelineSpec"], config.kubeflow
-    _complete_spec(spec, pipeline_root)
+    # TFX writes the root into the job only, and Kubeflow is given the spec only.
+    spec["defaultPipelineRoot"] = pipeline_root
+    for executor in spec["deploymentSpec"]["executors"].values():
+        if "container" in executor:
+            executor["container"]["command"] = ["python", "-m", STEP]
     _put_parameters(spec, config, images_dir, push_dir)
     check_engine(spec, options, is_vertex=is_vertex)
     put_step_options(spec, options, beam_args, config.dataflow)
@@ -151,24 +160,6 @@ def _check_root(pipeline_root: str, *, is_vertex: bool) -> None:
             f"The root must be at {' or '.join(f'{each}://' for each in schemes)} for {engine}, "
             f"got {pipeline_root!r}."
         )
-
-
-def _make_runner(image: str) -> Any:
-    from tfx import v1 as tfx
-
-    engine = tfx.orchestration.experimental
-    # Kubeflow's open-source engine takes 2.1 only, Vertex AI takes it too.
-    return engine.KubeflowV2DagRunner(
-        engine.KubeflowV2DagRunnerConfig(default_image=image, use_pipeline_spec_2_1=True)
-    )
-
-
-def _complete_spec(spec: dict[str, Any], pipeline_root: str) -> None:
-    """Adds what TFX writes into the job only, and has steps begun by `step`."""
-    spec["defaultPipelineRoot"] = pipeline_root  # Kubeflow is given the spec only.
-    for executor in spec["deploymentSpec"]["executors"].values():
-        if "container" in executor:
-            executor["container"]["command"] = ["python", "-m", STEP]
 
 
 def _put_parameters(

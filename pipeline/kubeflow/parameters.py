@@ -91,7 +91,9 @@ def set_values(values: dict[str, Any]) -> None:
         name.removeprefix(_MARK): values.pop(name) for name in [*values] if name.startswith(_MARK)
     }
     if MODELS in given:
-        _set_models(values, given[MODELS])
+        destination = json.loads(values["push_destination"])
+        destination["filesystem"]["base_directory"] = given[MODELS]
+        values["push_destination"] = json.dumps(destination)
     elif "ingest" in given:
         _set_ingest(values, given)
     elif "transform" in given:
@@ -100,12 +102,6 @@ def set_values(values: dict[str, Any]) -> None:
         _set_training(values, given)
     elif "evaluation" in given:
         _set_evaluation(values, given)
-
-
-def _set_models(values: dict[str, Any], models_dir: str) -> None:
-    destination = json.loads(values["push_destination"])
-    destination["filesystem"]["base_directory"] = models_dir
-    values["push_destination"] = json.dumps(destination)
 
 
 def _set_ingest(values: dict[str, Any], given: Mapping[str, str]) -> None:

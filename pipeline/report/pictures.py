@@ -13,7 +13,7 @@ import yaml
 from PIL import Image, ImageFile
 
 from image_pipeline.components import files
-from image_pipeline.components.dataset.changes import GONE, Change, Changes
+from image_pipeline.components.dataset.changes import GONE, Changes
 from image_pipeline.components.dataset.lists import Quarantined
 from image_pipeline.components.dataset.paths import name_copy
 from image_pipeline.components.images.bad_image import DECODER_ERRORS, BadImage
@@ -151,20 +151,16 @@ def draw_changes(
     found: Changes, before: Pictures, now: Pictures
 ) -> list[tuple[str, int, list[Picture]]]:
     """What happened to files: how often each, and pictures of the first, as they are or were."""
-    return [
-        (kind, count, [_draw_change(each, before, now) for each in _list_first(found, kind)])
-        for kind, count in found.counts.items()
-        if count
-    ]
-
-
-def _list_first(found: Changes, kind: str) -> Iterator[Change]:
-    return itertools.islice((each for each in found.files if kind in each.kinds), _MOST_CHANGED)
-
-
-def _draw_change(change: Change, before: Pictures, now: Pictures) -> Picture:
-    pictures = before if GONE in change.kinds else now
-    return pictures.of_row(pictures.find(change.name), note=say_values(change))
+    drawn = []
+    for kind, count in ((kind, count) for kind, count in found.counts.items() if count):
+        changed = (each for each in found.files if kind in each.kinds)
+        first = [
+            side.of_row(side.find(each.name), note=say_values(each))
+            for each in itertools.islice(changed, _MOST_CHANGED)
+            for side in [before if GONE in each.kinds else now]
+        ]
+        drawn.append((kind, count, first))
+    return drawn
 
 
 def make_thumbnail(pixels: np.ndarray, boxes: NamedBoxes | None = None) -> str:

@@ -52,6 +52,9 @@ def train_folder(
     training = config.training.model_dump(mode="json")
     training["checkpoint_dir"] = training["checkpoint_dir"] or files.join(output_dir, CHECKPOINTS)
     model_dir = files.join(output_dir, SERVED_MODEL)
+    view = read_graph(graph_dir).view
+    if config.view != ViewOptions():
+        check(VIEW, analysed=view, view=config.view, graph_dir=graph_dir)
     fn_args = types.SimpleNamespace(
         train_files=[list_split(data_dir, split) for split in train_splits],
         eval_files=[list_split(data_dir, eval_split)],
@@ -60,7 +63,7 @@ def train_folder(
         model_run_dir=output_dir,
         base_model=None,
         custom_config={
-            "view": _find_view(graph_dir, config).model_dump(mode="json"),
+            "view": view.model_dump(mode="json"),
             "feeding": config.feeding.model_dump(mode="json"),
             "training": training,
         },
@@ -74,10 +77,3 @@ def train_folder(
         "worker": cluster.number,
         "workers": cluster.size,
     }
-
-
-def _find_view(graph_dir: str, config: PipelineConfig) -> ViewOptions:
-    view = read_graph(graph_dir).view
-    if config.view != ViewOptions():
-        check(VIEW, analysed=view, view=config.view, graph_dir=graph_dir)
-    return view

@@ -23,16 +23,14 @@ def print_changes(found: Changes, console: Console) -> None:
         print_line("Every file is as it was.", console)
         return
     console.print()
-    rows = [(each.name, say_kinds(each), say_values(each)) for each in found.files[:_MOST_FILES]]
+    rows = [
+        (each.name, ", ".join(each.kinds) or "not a record", say_values(each))
+        for each in found.files[:_MOST_FILES]
+    ]
     print_table(Table((), rows, texts=(1, 2)), console)
     if len(found.files) > _MOST_FILES:
         more = format_count(len(found.files) - _MOST_FILES, "more file")
         print_line(f"… and {more}; --json lists all.", console)
-
-
-def say_kinds(change: Change) -> str:
-    """What happened to a file, in a few words."""
-    return ", ".join(change.kinds) or "not a record"
 
 
 def say_values(change: Change) -> str:
