@@ -21,7 +21,7 @@ from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.reader import KEY, MIRRORED, BatchReader
-from image_pipeline.components.feeding.shard_files import match_files
+from image_pipeline.components.feeding.records import match_files
 from image_pipeline.components.views.options import ViewOptions
 
 

@@ -20,7 +20,7 @@ from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.input_fn import ImageBatches
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
-from image_pipeline.components.feeding.shard_files import find_label_kind, read_manifests
+from image_pipeline.components.feeding.records import find_label_kind, read_manifests
 from image_pipeline.doctor.figures import time_batches
 from image_pipeline.doctor.input import (
     Subject,

@@ -6,12 +6,14 @@ so that the command line can read a configuration without waiting for either.
 
 import typing
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self, TypeGuard, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeGuard, TypeVar
 
 import pydantic
 
+from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import show, suggest
+from image_pipeline.components.names import decode_name
 from image_pipeline.components.rules import Rule, find_broken
 
 _MOST_LINES = 20  # of a message
@@ -137,3 +139,30 @@ def leave_out_unset(dumped: dict[str, Any], options: Options, names: tuple[str, 
     """
     unset = [name for name in names if not options.is_set(name)]
     return {key: value for key, value in dumped.items() if key not in unset}
+
+
+def parse_paths(content: bytes) -> tuple[str, ...]:
+    """The paths in a text file of one a line, each once and sorted; empty lines are left out."""
+    lines = (line.removesuffix(b"\r") for line in content.split(b"\n"))
+    return tuple(sorted({decode_name(line) for line in lines if line}))
+
+
+def _read_named(value: Any) -> Any:
+    """Reads the file that an option names; any other value is left to pydantic's check.
+
+    The option then holds the paths themselves: so results of different lists are distinguished,
+    and the machines of a cluster need no file.
+    """
+    if not isinstance(value, str):
+        return value
+    try:
+        return parse_paths(files.read_file(value))
+    except OSError as error:
+        raise ValueError(
+            f"it must be a list of paths, or a text file with a path a line, but {value!r} cannot "
+            f"be read ({error.strerror or error}); write one with `image-pipeline browse`."
+        ) from error
+
+
+PathList = Annotated[tuple[str, ...], pydantic.BeforeValidator(_read_named)]
+"""Paths as `source` of the index has them, or the name of a text file with a path a line."""

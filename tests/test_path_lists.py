@@ -5,7 +5,7 @@ import pytest
 
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.meaning.options import IngestOptions
-from image_pipeline.components.path_lists import parse_paths
+from image_pipeline.components.options import parse_paths
 
 pytestmark = pytest.mark.unit
 

@@ -32,13 +32,13 @@ from image_pipeline.components.feeding.reader import (
     SERIALIZED,
     WINDOW,
 )
-from image_pipeline.components.feeding.records import open_records
-from image_pipeline.components.feeding.rules import check_pixels
-from image_pipeline.components.feeding.shard_files import (
+from image_pipeline.components.feeding.records import (
     find_label_kind,
     match_files,
+    open_records,
     read_manifests,
 )
+from image_pipeline.components.feeding.rules import check_pixels
 from image_pipeline.components.labels.kind import LabelKind
 from image_pipeline.components.labels.kinds import BOXES, CLASSES, find_kind
 from image_pipeline.components.views.options import ViewOptions

@@ -14,9 +14,8 @@ from image_pipeline.components.augment.options import (
     RandomResizedCrop,
     Steps,
 )
-from image_pipeline.components.options import Options
+from image_pipeline.components.options import Options, PathList
 from image_pipeline.components.order.batches import Remainder
-from image_pipeline.components.path_lists import PathList
 from image_pipeline.components.rules import Rule
 
 # Options of earlier versions: what they had where nothing else was chosen, and what is instead.

@@ -13,8 +13,7 @@ from image_pipeline.components.labels.class_names import ClassNameOptions
 from image_pipeline.components.labels.kind import LabelKind
 from image_pipeline.components.labels.kinds import BOXES, MASKS, find_kind
 from image_pipeline.components.labels.masks import MaskOptions
-from image_pipeline.components.options import Options
-from image_pipeline.components.path_lists import PathList
+from image_pipeline.components.options import Options, PathList
 from image_pipeline.components.rules import Rule
 from image_pipeline.components.sources.options import (
     GeneratorOptions,

@@ -17,7 +17,7 @@ from image_pipeline.components import progress
 from image_pipeline.components.feeding.certificate import certify
 from image_pipeline.components.feeding.input_fn import input_fn, steps_per_epoch
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.shard_files import match_files
+from image_pipeline.components.feeding.records import match_files
 from image_pipeline.components.models.compiling import set_length
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.rules import check

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.path_lists import parse_paths
+from image_pipeline.components.options import parse_paths
 
 
 class Marks:

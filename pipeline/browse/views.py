@@ -114,7 +114,7 @@ class Views:
         from image_pipeline.components.feeding.input_fn import ImageBatches, steps_per_epoch
         from image_pipeline.components.feeding.passes import Passes
         from image_pipeline.components.feeding.reader import KEY, MIRRORED
-        from image_pipeline.components.feeding.shard_files import find_label_kind
+        from image_pipeline.components.feeding.records import find_label_kind
 
         splits = self.catalogue.manifest.splits
         if "train" not in splits:

@@ -75,7 +75,7 @@ def _verify_epoch(
 
         from image_pipeline.components import files
         from image_pipeline.components.dataset.paths import in_split
-        from image_pipeline.components.feeding.shard_files import match_files
+        from image_pipeline.components.feeding.records import match_files
         from image_pipeline.components.feeding.verify_epoch import verify_epoch
         from image_pipeline.show.terminal import Table, print_table
         from image_pipeline.show.words import format_count

@@ -22,8 +22,7 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.python_calls import call_python
 from image_pipeline.components.feeding.reader import ROW, WINDOW
-from image_pipeline.components.feeding.records import open_records
-from image_pipeline.components.feeding.shard_files import match_files
+from image_pipeline.components.feeding.records import match_files, open_records
 from image_pipeline.components.images.kind import tell_kind
 from image_pipeline.components.order.batches import steps_per_epoch
 from image_pipeline.components.threads import usable_cores

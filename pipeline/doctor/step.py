@@ -9,7 +9,7 @@ from typing import Any
 
 import keras
 
-from image_pipeline.components.feeding.shard_files import find_label_kind
+from image_pipeline.components.feeding.records import find_label_kind
 from image_pipeline.components.tasks.choose_task import TASK_OF, find_task
 from image_pipeline.components.tasks.detection import DETECTION
 from image_pipeline.components.tasks.segmentation import SEGMENTATION

@@ -20,10 +20,10 @@ from image_pipeline.components.feeding.input_fn import ImageBatches
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.reader import KEY, MIRRORED
-from image_pipeline.components.feeding.records import open_records
-from image_pipeline.components.feeding.shard_files import (
+from image_pipeline.components.feeding.records import (
     find_label_kind,
     match_files,
+    open_records,
     read_manifests,
 )
 from image_pipeline.components.feeding.tags import SEPARATOR

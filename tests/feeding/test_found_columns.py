@@ -3,7 +3,7 @@
 import pytest
 
 from image_pipeline.components import files
-from image_pipeline.components.feeding.shard_files import read_manifests
+from image_pipeline.components.feeding.records import read_manifests
 from tests import shards
 
 pytestmark = pytest.mark.unit

@@ -8,7 +8,7 @@ import pytest
 from image_pipeline.components import files
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.shard_files import match_files
+from image_pipeline.components.feeding.records import match_files
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.span_pattern import list_spans
 from image_pipeline.components.stores import remote

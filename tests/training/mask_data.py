@@ -8,7 +8,7 @@ import tempfile
 import numpy as np
 
 from image_pipeline.components.dataset.tfrecord import read_records
-from image_pipeline.components.feeding.shard_files import match_files
+from image_pipeline.components.feeding.records import match_files
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.views.options import ViewOptions

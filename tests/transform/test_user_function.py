@@ -17,7 +17,7 @@ from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.shard_files import match_files
+from image_pipeline.components.feeding.records import match_files
 from image_pipeline.components.function_version import function_version, source_version
 from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.meaning.options import IngestOptions
