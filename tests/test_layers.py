@@ -35,6 +35,7 @@ ALLOWED = {
     ),
     "tfx": (
         *(
+            "components/beam/identifying_driver.py",
             "components/beam/tfx_components.py",
             "components/inference/component.py",
         ),

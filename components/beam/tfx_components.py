@@ -5,7 +5,6 @@ would not be noticed, and an interrupted run would leave its job on the cluster.
 from the stores that we read, too.
 """
 
-import abc
 import contextlib
 import copy
 from typing import Any
@@ -15,11 +14,7 @@ from tfx.components.evaluator import component as evaluator_component
 from tfx.components.evaluator import executor as evaluator
 from tfx.components.statistics_gen import component as statistics_component
 from tfx.components.statistics_gen import executor as statistics_gen
-from tfx.dsl.components.base import base_beam_executor, base_driver, executor_spec
-from tfx.orchestration import data_types_utils, metadata
-from tfx.orchestration.portable import base_driver as ir_base_driver
-from tfx.orchestration.portable.data_types import ExecutionInfo
-from tfx.proto.orchestration import driver_output_pb2
+from tfx.dsl.components.base import base_beam_executor, executor_spec
 from tfx.types import standard_artifacts
 
 from image_pipeline.components import files
@@ -75,27 +70,3 @@ class Evaluator(evaluator_component.Evaluator):
     """Measures a model, and blesses it if it is good enough."""
 
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(EvaluatorExecutor)
-
-
-class IdentifyingDriver(base_driver.BaseDriver, ir_base_driver.BaseDriver, abc.ABC):
-    """Completes a step's parameters before TFX looks for an execution with the same ones.
-
-    It corresponds to the driver of TFX's own ExampleGens. Engines other than TFX's own runners
-    (Kubeflow) run none: there, their cache is looked into with the parameters as they are.
-    """
-
-    def __init__(self, metadata_handle: metadata.Metadata):
-        """Both of TFX's kinds of driver are initialised, as in its ExampleGens."""
-        base_driver.BaseDriver.__init__(self, metadata_handle)
-        ir_base_driver.BaseDriver.__init__(self, metadata_handle)
-
-    def run(self, execution_info: ExecutionInfo) -> driver_output_pb2.DriverOutput:
-        """The parameters of this run; TFX reuses an execution with the same ones."""
-        found = driver_output_pb2.DriverOutput()
-        for name, value in self.identify(execution_info.exec_properties).items():
-            data_types_utils.set_metadata_value(found.exec_properties[name], value)
-        return found
-
-    @abc.abstractmethod
-    def identify(self, exec_properties: dict[str, Any]) -> dict[str, Any]:
-        """The parameters, with what identifies the step's input."""

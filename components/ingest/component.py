@@ -22,7 +22,7 @@ from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils, channel_utils, component_spec, standard_artifacts
 
 from image_pipeline.components import files
-from image_pipeline.components.beam.tfx_components import IdentifyingDriver
+from image_pipeline.components.beam.identifying_driver import IdentifyingDriver
 from image_pipeline.components.code_version import SOURCES, code_version
 from image_pipeline.components.dataset.complete import find_complete
 from image_pipeline.components.dataset.paths import WORK

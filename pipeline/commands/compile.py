@@ -45,7 +45,6 @@ def compile_job(
     --region, --temp_location, --sdk_container_image, ….
     """
     from image_pipeline.components import files
-    from image_pipeline.components.beam.args import find_given
     from image_pipeline.config import load_config
     from image_pipeline.run.engine import choose_engine
 
@@ -54,6 +53,7 @@ def compile_job(
     named = [f"--runner={runner}", f"--template_location={template}"]
     with quiet_libraries("compile"):
         beam_args = choose_engine([*named, *beam_flags], config.dataflow)
+        from image_pipeline.components.beam.flags import find_given
         from image_pipeline.run.dataflow import check_own_modules, find_own_modules
         from image_pipeline.run.template import write_template
 

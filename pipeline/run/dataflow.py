@@ -16,7 +16,7 @@ from apache_beam.options.pipeline_options_validator import PipelineOptionsValida
 from apache_beam.runners.dataflow.dataflow_runner import DataflowRunner
 
 from image_pipeline.components import files
-from image_pipeline.components.beam.args import find_given, parse_flags
+from image_pipeline.components.beam.flags import find_given, parse_flags
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import find_line
 from image_pipeline.engine_options import DataflowOptions

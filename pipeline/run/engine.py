@@ -67,7 +67,7 @@ def check_engine(beam_args: Sequence[str]) -> None:
     # Names and values, without the leading dashes; a switch's value is empty.
     given = dict(flag.removeprefix("--").partition("=")[::2] for flag in beam_args)
     if LOCAL_BEAM_ARGS[0] in beam_args and tuple(beam_args) != LOCAL_BEAM_ARGS:
-        from image_pipeline.components.beam.args import find_given
+        from image_pipeline.components.beam.flags import find_given
 
         find_given(beam_args)  # A job server may know flags that Beam's Python does not.
     runner = given.get("runner")

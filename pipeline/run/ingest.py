@@ -8,7 +8,7 @@ import apache_beam as beam
 from rich.console import Console
 
 from image_pipeline.components import files
-from image_pipeline.components.beam.args import parse_flags, reject_flags
+from image_pipeline.components.beam.flags import parse_flags, reject_flags
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.paths import WORK
 from image_pipeline.components.errors import UserError

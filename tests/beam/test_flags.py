@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from image_pipeline.components.beam.args import JobOptions, find_given, parse_flags
+from image_pipeline.components.beam.flags import JobOptions, find_given, parse_flags
 from image_pipeline.components.errors import UserError
 
 pytestmark = pytest.mark.unit
