@@ -4,6 +4,7 @@ import collections
 import functools
 import itertools
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from image_pipeline.components.errors import UserError
@@ -95,6 +96,12 @@ def find_files(
     """The files of an ending below a folder: where in it each is, and its name."""
     for below, _, names in look(folder, most_deep):
         yield from ((below, name) for name in names if name.lower().endswith(ending))
+
+
+def holds(folder: str, ending: str, begins: re.Pattern[bytes]) -> bool:
+    """Whether, at a glance, a file of this ending begins with what the pattern finds."""
+    found = find_files(folder, ending, glance)
+    return any(begins.search(read_head(os.path.join(folder, *each))) for each in found)
 
 
 def images_by_stem(folder: str) -> dict[str, str]:

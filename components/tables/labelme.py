@@ -4,6 +4,7 @@ Where all shapes are rectangles they are boxes; else they are masks of their lab
 """
 
 import base64
+import functools
 import io
 import json
 import math
@@ -27,9 +28,8 @@ from image_pipeline.components.sources.understood import noticed, understood
 from image_pipeline.components.tables.annotated_folders import (
     find_files,
     find_image,
-    glance,
+    holds,
     notice_others,
-    read_head,
     say_splits,
 )
 from image_pipeline.components.tables.drawn_masks import IGNORE, NO_SEGMENT, find_time
@@ -48,11 +48,6 @@ _WITHOUT_AREA = ("point", "points", "line", "linestrip")
 
 Corners = list[list[float]]
 Shape = tuple[str, str, Corners, Any]  # a label, a type, the corners around it, and its outline
-
-
-def _is_labelme(folder: str) -> bool:
-    found = find_files(folder, ".json", glance)
-    return any(_SHAPES.search(read_head(os.path.join(folder, *each))) for each in found)
 
 
 def read_labelme(folder: str, columns: Asked) -> Iterator[Row]:
@@ -234,7 +229,7 @@ def _read_size(content: dict[str, Any]) -> list[Any]:
 
 LABELME = SourceKind(
     name="a folder of LabelMe",
-    in_folder=_is_labelme,
+    in_folder=functools.partial(holds, ending=".json", begins=_SHAPES),
     files=list_whole,
     rows=read_labelme,
 )

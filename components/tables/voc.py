@@ -5,6 +5,7 @@ Corners are pixels counted from 1, the last ones inside the box
 images of each split.
 """
 
+import functools
 import math
 import os
 import posixpath
@@ -22,9 +23,8 @@ from image_pipeline.components.sources.understood import noticed, understood
 from image_pipeline.components.tables.annotated_folders import (
     find_files,
     find_image,
-    glance,
+    holds,
     notice_others,
-    read_head,
     say_splits,
     walk,
 )
@@ -35,11 +35,6 @@ _SPLITS = (("train", "train"), ("val", "val"), ("test", "test"), ("train", "trai
 _LISTS = re.compile(r"(^|/)ImageSets(/Main)?$")
 _ANNOTATION = re.compile(rb"<annotation[\s>]")  # CVAT's own form begins <annotations>
 _ENDING = re.compile(r"\.(jpe?g|png|xml)$", re.IGNORECASE)
-
-
-def _is_voc(folder: str) -> bool:
-    found = find_files(folder, ".xml", glance)
-    return any(_ANNOTATION.search(read_head(os.path.join(folder, *each))) for each in found)
 
 
 def read_voc(folder: str, columns: Asked) -> Iterator[Row]:
@@ -168,4 +163,9 @@ def _read_mark(found: ElementTree.Element, mark: str) -> int:
     return int((found.findtext(mark) or "").strip() in ("1", "true", "True"))
 
 
-VOC = SourceKind(name="a folder of Pascal VOC", in_folder=_is_voc, files=list_whole, rows=read_voc)
+VOC = SourceKind(
+    name="a folder of Pascal VOC",
+    in_folder=functools.partial(holds, ending=".xml", begins=_ANNOTATION),
+    files=list_whole,
+    rows=read_voc,
+)
