@@ -457,6 +457,17 @@ def read_table(shard_paths: Sequence[str], columns: Sequence[str]) -> pa.Table:
     return pa.concat_tables(tables).select(list(columns))
 
 
+def find_image(names: pa.Table, image: str) -> np.ndarray:
+    """The rows of an image: int64 [n], none if it is not there.
+
+    Args:
+      names: the columns `source` and `record_id` of an index.
+      image: one of its values in either.
+    """
+    is_it = pc.or_(pc.equal(names["source"], image), pc.equal(names["record_id"], image))
+    return np.flatnonzero(is_it)
+
+
 def _read_columns(root: str, shard_paths: Sequence[str], columns: Sequence[str]) -> pa.Table:
     numbers = numbers_by_split(shard_paths)
     in_splits = pc.field("split").isin(sorted(numbers))

@@ -7,7 +7,6 @@ the same records in the same order, the same crops and flips.
 import collections
 import concurrent.futures
 import dataclasses
-import functools
 import itertools
 import operator
 import os
@@ -19,7 +18,7 @@ import numpy as np
 from image_pipeline.components import files
 from image_pipeline.components.augment import array_steps
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.index import read_index, read_table
+from image_pipeline.components.dataset.index import find_image, read_index, read_table
 from image_pipeline.components.dataset.manifest import Manifest, read_whole_manifest
 from image_pipeline.components.dataset.paths import INDEX
 from image_pipeline.components.errors import UserError
@@ -409,16 +408,15 @@ class Batches:
         Raises:
           UserError: if the split has no such image, or there is no such epoch.
         """
-        table = read_table(self._paths, ["source", "record_id"])
-        is_it = functools.reduce(np.logical_or, (each.to_numpy() == source for each in table))
-        if not is_it.any():
+        rows = find_image(read_table(self._paths, ["source", "record_id"]), source)
+        if not len(rows):
             raise UserError(
                 f"there is no image {source!r} in this split; give its path as `source` of "
                 f"{INDEX} has it, or its record id."
             )
         for epoch in epochs:
             _make_position(self._passes.seed, epoch, 0)
-        size, order, rows = self._feeding.batch_size, self._reader.order, np.flatnonzero(is_it)
+        size, order = self._feeding.batch_size, self._reader.order
         return [
             Occurrence(int(epoch), *map(int, divmod(position, size)))
             for epoch in epochs
