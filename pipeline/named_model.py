@@ -7,6 +7,7 @@ from image_pipeline.components.feeding.certificate import (
     Certificate,
     read_certificate,
 )
+from image_pipeline.components.order.batches import POSITION_FILE
 from image_pipeline.components.tasks.signatures import EXTRA_FOLDER, MODEL_FILE
 from image_pipeline.run_folder import SERVED_MODEL, RunFolder, list_versions
 
@@ -53,13 +54,16 @@ def find_certificate(folder: str) -> Certificate:
     Raises:
       UserError: if there is no model, or nothing says what it was fed.
     """
+    place = folder
     if (found := read_certificate(folder)) is None:
-        model = find_model(folder)
-        found = read_certificate(files.join(model, EXTRA_FOLDER))
+        if not files.is_file(files.join(folder, POSITION_FILE)):
+            place = files.join(find_model(folder), EXTRA_FOLDER)
+            found = read_certificate(place)
         if found is None:
             raise UserError(
-                f"{model!r} has no {EXTRA_FOLDER}/{CERTIFICATE}: it was trained by an earlier "
-                "version, on files without a manifest, or outside of this Trainer; for an order by "
-                "itself, image_pipeline.batches(…).where(image) says when an image is fed."
+                f"{place!r} has no {CERTIFICATE}: it was trained by an earlier version, on files "
+                "without a manifest, on some of a split's shards only, or outside of this Trainer; "
+                "for an order by itself, image_pipeline.batches(…).where(image) says when an image "
+                "is fed."
             )
     return found

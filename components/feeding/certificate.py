@@ -9,11 +9,8 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import pyarrow.compute as pc
-
 from image_pipeline.components import files
-from image_pipeline.components.dataset.index import read_index, read_table
+from image_pipeline.components.dataset.index import find_image, read_index, read_table
 from image_pipeline.components.dataset.manifest import (
     has_manifest,
     read_manifest,
@@ -36,7 +33,10 @@ _HOW_IT_IS_READ = {
 CERTIFICATE = "fed.json"
 """In the folder of a checkpoint, and of a model in `assets.extra`."""
 
-_WAY_OUT = "restore it from a copy; the model itself is not concerned"
+_WAY_OUT = (
+    "restore it from a copy, or delete it: the weights are not concerned, but nothing else may say "
+    "what they were fed"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Part:
     Attributes:
       data: of each data set the `manifest_sha256` of its manifest, and the split.
       seed: of training.
-      view, feeding: the options, as configurations have them.
+      view, feeding: the options, as configurations have them; but `mix` names data sets as `data`.
       steps_per_epoch: batches of an epoch.
       first: epoch and step of the first batch.
       end: epoch and step of the batch after the last.
@@ -132,15 +132,22 @@ def certify(
     seed: int,
     steps_per_epoch: int,
 ) -> Certificate | None:
-    """A certificate by which nothing is fed yet; None of files that are no data set's."""
+    """A certificate by which nothing is fed yet; None of files that are no data set's splits."""
     if not all(map(match_path, shard_paths)):
         return None
-    data = []
+    data, checksums = [], {}
     for root, paths in group_by_root(shard_paths):
-        if not has_manifest(root) or (checksum := read_manifest(root).checksum) is None:
+        manifest = read_manifest(root) if has_manifest(root) else None
+        if manifest is None or manifest.checksum is None:
             return None
-        data += [(checksum, split) for split in sorted({parse_split(path) for path in paths})]
+        splits = sorted({parse_split(path) for path in paths})
+        if len(paths) < sum(len(manifest.splits[split].shards) for split in splits):
+            return None  # Of some of a split's shards, its name would say too much.
+        data += [(manifest.checksum, split) for split in splits]
+        checksums[root] = manifest.checksum
     chosen = feeding.model_dump(mode="json", exclude=_HOW_IT_IS_READ)
+    if feeding.mix is not None:  # Folders get moved.
+        chosen["mix"] = {checksums[root]: weight for root, weight in feeding.mix.items()}
     made = view.model_dump(mode="json")
     return Certificate([Part(data, seed, made, chosen, steps_per_epoch, (0, 0), (0, 0))])
 
@@ -164,21 +171,24 @@ def read_certificate(folder: str) -> Certificate | None:
 
 
 class FedBatches:
-    """The batches of a certificate, named from the data sets that its parts were read from."""
+    """The batches of a certificate, named from the data sets that its parts were read from.
+
+    A part is opened when it is asked for: what is gone of earlier ones hinders no later one.
+    """
 
     def __init__(self, certificate: Certificate, data_dirs: Sequence[str]):
-        """Opens the data sets, of which names and ids of all records are held in memory.
+        """Takes data sets, of which names and ids of all records are held in memory when opened.
 
         Args:
           certificate: of a model.
           data_dirs: folders of data sets, among them those that it names; the others are not read.
 
         Raises:
-          UserError: if one that it names is not among them, a folder is no data set's, or an option
-            is of another version.
+          UserError: if a folder is no data set's.
         """
-        self._manifests = {path: read_whole_manifest(path) for path in data_dirs}
-        self._parts = [_OpenPart(part, *self._open(part)) for part in certificate.parts]
+        self._manifests = {path.rstrip("/"): read_whole_manifest(path) for path in data_dirs}
+        self._certificate = certificate
+        self._opened: dict[int, _OpenPart] = {}
 
     def find(self, image: str) -> list[Fed]:
         """Every time that an image was fed, in the order of time; as padding, too.
@@ -187,12 +197,14 @@ class FedBatches:
           image: its path, as `source` of the index has it, or its record id.
 
         Raises:
-          UserError: if it is in none of the splits that the model was fed.
+          UserError: if it is in none of the splits that the model was fed, one of the data sets is
+            not among those given, or an option is of another version.
         """
         found: list[Fed] = []
         known = False
-        for number, part in enumerate(self._parts):
-            rows = part.find_rows(image)
+        for number in range(len(self._certificate.parts)):
+            part = self._open(number)
+            rows = find_image(part.names, image).tolist()
             known |= len(rows) > 0
             for epoch, steps in part.list_epochs():
                 for step in part.find_steps(epoch, rows):
@@ -213,28 +225,30 @@ class FedBatches:
           step: how many batches the model was fed before it.
 
         Raises:
-          UserError: if it was not fed so many.
+          UserError: if it was not fed so many, or as `find`.
         """
         left = step
-        for number, part in enumerate(self._parts):
-            if left < part.part.steps:
-                at = part.part.first[1] + left
-                epoch, step_there = divmod(at, part.part.steps_per_epoch)
-                batch = part.list_batch(number, part.part.first[0] + epoch, step_there)
+        for number, part in enumerate(self._certificate.parts):
+            if left < part.steps:
+                epoch, step_there = divmod(part.first[1] + left, part.steps_per_epoch)
+                batch = self._open(number).list_batch(number, part.first[0] + epoch, step_there)
                 return [fed for _, fed in batch]
-            left -= part.part.steps
+            left -= part.steps
         raise UserError(
             f"the model was fed {step - left:,} batches, so there is no batch {step:,} (from 0)."
         )
 
-    def _open(self, part: Part) -> tuple[BatchReader, FeedingOptions]:
+    def _open(self, number: int) -> "_OpenPart":
+        if number in self._opened:
+            return self._opened[number]
+        part = self._certificate.parts[number]
         by_checksum = {manifest.checksum: root for root, manifest in self._manifests.items()}
         missing = [checksum for checksum, _ in part.data if checksum not in by_checksum]
         if missing:
             raise UserError(
                 f"the model was fed a data set whose manifest has the checksum {missing[0]}, but "
                 f"that is not in {', '.join(self._manifests) or 'the folder of MODEL'}; name its "
-                "folder by --data."
+                "folder by --data. Ingested anew, with other images or options, it is another one."
             )
         shards = [
             (by_checksum[checksum], shard.file)
@@ -250,6 +264,9 @@ class FedBatches:
             )
         try:
             view, feeding = ViewOptions(**part.view), FeedingOptions(**part.feeding)
+            if feeding.mix is not None:
+                mix = {by_checksum[checksum]: share for checksum, share in feeding.mix.items()}
+                feeding = feeding.model_copy(update={"mix": mix})
         except ValueError as error:
             raise UserError(
                 "the model was trained with options that this version does not know, so its "
@@ -261,7 +278,8 @@ class FedBatches:
                 f"an epoch had {part.steps_per_epoch:,} batches when the model was trained, but "
                 f"has {reader.steps:,} now: another version draws them; use that one."
             )
-        return reader, feeding
+        self._opened[number] = opened = _OpenPart(part, reader, feeding)
+        return opened
 
 
 class _OpenPart:
@@ -269,13 +287,7 @@ class _OpenPart:
 
     def __init__(self, part: Part, reader: BatchReader, feeding: FeedingOptions):
         self.part, self._reader, self._feeding = part, reader, feeding
-        names = read_table(reader.index.shard_paths, ["source", "record_id", "label"])
-        self._sources, self._ids, self._labels = names.columns
-
-    def find_rows(self, image: str) -> list[int]:
-        """The rows of an image, by its path or record id."""
-        is_it = pc.or_(pc.equal(self._sources, image), pc.equal(self._ids, image))
-        return np.flatnonzero(is_it.to_numpy()).tolist()
+        self.names = read_table(reader.index.shard_paths, ["source", "record_id", "label"])
 
     def list_epochs(self) -> Iterator[tuple[int, range]]:
         """Each epoch, and which of its batches were fed."""
@@ -306,8 +318,8 @@ class _OpenPart:
             (
                 row,
                 Fed(
-                    source=self._sources[row].as_py(),
-                    label=self._labels[row].as_py(),
+                    source=self.names["source"][row].as_py(),
+                    label=self.names["label"][row].as_py(),
                     part=number,
                     epoch=epoch,
                     step=step,

@@ -8,6 +8,9 @@ import numpy as np
 
 from image_pipeline.components.errors import UserError
 
+POSITION_FILE = "position.json"
+"""Of a checkpoint, written last: its presence means that the checkpoint is complete."""
+
 Remainder = Literal["keep", "drop", "pad"]
 # Seeds and epochs beyond this would not fit TensorFlow's int64 seeds.
 _LARGEST = 2**63 - 1

@@ -19,16 +19,13 @@ from image_pipeline.components.feeding.certificate import Certificate, write_cer
 from image_pipeline.components.json_files import read_json
 from image_pipeline.components.json_text import to_sealed_json
 from image_pipeline.components.messages import describe_error
-from image_pipeline.components.order.batches import Position
+from image_pipeline.components.order.batches import POSITION_FILE, Position
 from image_pipeline.components.training.epoch_clock import EpochClock
 from image_pipeline.components.training.history import write_history
 from image_pipeline.components.training.non_finite import are_finite
 from image_pipeline.components.training.steps_per_execution import StepsCallback
 from image_pipeline.components.trees import fetch_tree, write_tree
 
-_POSITION_FILE = (
-    "position.json"  # Written last: its presence means that the checkpoint is complete.
-)
 _STATE, _OPTIMIZER_FILE = "state", "optimizer.json"
 WAY_OUT = "delete this folder to go on from the checkpoint before, or from the beginning"
 _KEPT = 2
@@ -82,7 +79,7 @@ class Checkpoints(StepsCallback):
             _LOG.warning("No checkpoint at %s: the weights are not finite.", position.to_json())
             return
         folder = files.join(self._folder, f"{position.epoch:06d}-{position.step:09d}")
-        with write_tree(folder, last=_POSITION_FILE) as local:
+        with write_tree(folder, last=POSITION_FILE) as local:
             _trackable(self.model, self._state).write(os.path.join(local, _STATE))
             if self._clock is not None:
                 write_history(local, self._clock.history(self._steps_per_epoch))
@@ -92,9 +89,9 @@ class Checkpoints(StepsCallback):
             files.write_file(files.join(local, _OPTIMIZER_FILE), kept)
             # It appears complete or not at all.
             sealed = to_sealed_json(dataclasses.asdict(position))
-            files.write_file(files.join(local, _POSITION_FILE), sealed.encode())
+            files.write_file(files.join(local, POSITION_FILE), sealed.encode())
         for old in _list_checkpoints(self._folder)[:-_KEPT]:
-            files.delete(files.join(old, _POSITION_FILE))  # First: what is left is no checkpoint.
+            files.delete(files.join(old, POSITION_FILE))  # First: what is left is no checkpoint.
             files.delete_tree(old)
 
 
@@ -131,11 +128,11 @@ def restore(model: keras.Model, latest: str, seed: int, state: tf.Module | None 
     Args and errors are those of `restore_latest`.
     """
     try:
-        position = read_json(files.join(latest, _POSITION_FILE), Position, WAY_OUT)
+        position = read_json(files.join(latest, POSITION_FILE), Position, WAY_OUT)
     except FileNotFoundError as error:
         raise UserError(
             f"training.resume_from must be the folder of a complete checkpoint, but {latest} has "
-            f"no {_POSITION_FILE}; name a folder that training.checkpoint_dir holds, such as "
+            f"no {POSITION_FILE}; name a folder that training.checkpoint_dir holds, such as "
             "…/000002-000000000."
         ) from error
     if position.seed != seed:
@@ -195,4 +192,4 @@ def _trackable(model: keras.Model, state: tf.Module | None = None) -> Any:
 
 def _list_checkpoints(folder: str) -> list[str]:
     """The folders of complete checkpoints, oldest first."""
-    return [os.path.dirname(path) for path in files.list_files(folder, f"*/{_POSITION_FILE}")]
+    return [os.path.dirname(path) for path in files.list_files(folder, f"*/{POSITION_FILE}")]

@@ -1,70 +1,32 @@
 """What a model was fed: the certificate beside it names the batches that were logged."""
 
 import dataclasses
-import functools
 import json
-import types
+import shutil
 
-import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import image_pipeline
 from image_pipeline import api
 from image_pipeline.cli import call
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.certificate import (
-    FedBatches,
-    read_certificate,
-)
+from image_pipeline.components.feeding.certificate import FedBatches, certify, read_certificate
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.records import match_files
 from image_pipeline.components.models.options import TrainingOptions
-from image_pipeline.components.training import resume, trainer
-from image_pipeline.components.training.checkpoint import Checkpoints
 from image_pipeline.components.views.fast import view_pixels
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.named_model import find_certificate
 from image_pipeline.run_folder import DATA_SETS
+from tests import graphs
 from tests.drawings import write_folder
 from tests.ingest_runs import ingest
+from tests.training.logged import LOGGED, Interrupt, build_by_recipe, check_all, make_namer
+from tests.training.logged import train as train_logged
 from tests.training.models import build_linear_model
 
 pytestmark = pytest.mark.beam
-
-LOGGED: list[np.ndarray] = []
-
-
-class LoggingModel(keras.Model):
-    """Logs the pixels of each batch that it is trained on, float32 [batch, height, width, 3]."""
-
-    def train_step(self, data):
-        tf.numpy_function(lambda images: LOGGED.append(images.copy()), [data[0]], [])
-        return super().train_step(data)
-
-
-def build_logging_model(input_shape, num_classes, options):
-    linear = build_linear_model(input_shape, num_classes, options)
-    model = LoggingModel(linear.inputs, linear.outputs)
-    model.compile(optimizer=linear.optimizer, loss=linear.loss)
-    return model
-
-
-class Interrupt(Exception):
-    """What stops training in these tests."""
-
-
-class _Stopping(Checkpoints):
-    """Stops training after so many batches."""
-
-    def __init__(self, stop_after, *arguments):
-        super().__init__(*arguments)
-        self._left = stop_after
-
-    def on_train_batch_end(self, batch, logs=None):
-        super().on_train_batch_end(batch, logs)
-        self._left -= 1
-        if not self._left:
-            raise Interrupt
 
 
 @pytest.fixture(scope="module")
@@ -80,84 +42,21 @@ def made(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def name_images(made):
-    """Names the images of a batch by their pixels, which no random step has changed."""
-    data = image_pipeline.batches(
-        *(str(made / "data"), "train", str(made / "graph")),
-        mode="eval",
-        columns=["image/filename"],
-    )
-    names, views = [], []
-    for batch in data:
-        names += [name.decode() for name in batch["image/filename"]]
-        views.append(data.normalize(batch["image"]))
-    views = np.concatenate(views)
-    views = np.concatenate([views, views[:, :, ::-1]])
-
-    def name(images):
-        distances = ((images[:, None] - views) ** 2).mean(axis=(2, 3, 4))
-        assert (distances.min(axis=1) < 1e-6).all()
-        return [names[number % len(names)] for number in distances.argmin(axis=1)]
-
-    return name
+    return make_namer([made / "data"], made / "graph")
 
 
 @pytest.fixture
 def train(made, tmp_path):
-    """Trains a model in a folder; gives the names of the images of each batch that it logs."""
+    """Trains a model in a folder; gives each batch that it is trained on."""
 
-    def run(name="model", stop_after=None, feeding=None, **training):
-        LOGGED.clear()
-        model = f"{__name__}.build_logging_model"
-        arguments = types.SimpleNamespace(
-            train_files=[str(made / "data" / "Split-train" / "*")],
-            eval_files=[str(made / "data" / "Split-eval" / "*")],
-            transform_graph_path=str(made / "graph"),
-            serving_model_dir=str(tmp_path / name),
-            model_run_dir=str(tmp_path / f"{name}_run"),
-            custom_config={
-                "view": {"height_px": 8, "width_px": 8},
-                "feeding": {"batch_size": 4, "augment": [], **(feeding or {})},
-                "training": {"model": model, "epochs": 2, "seed": 5, **training},
-            },
-        )
-        with pytest.MonkeyPatch.context() as patched:
-            if stop_after is not None:
-                patched.setattr(resume, "Checkpoints", functools.partial(_Stopping, stop_after))
-            trainer.run_fn(arguments)
-        return LOGGED[:]
+    def run(name="model", **options):
+        return train_logged([made / "data"], made / "graph", tmp_path / name, **options)
 
     return run
 
 
 def read_fed(made, folder):
     return FedBatches(find_certificate(str(folder)), [str(made / "data")])
-
-
-def list_names(fed, steps):
-    return [[each.source for each in fed.list_batch(step)] for step in range(steps)]
-
-
-def check_all(made, folder, logged):
-    """Every batch that was logged is named, and every image is found where it was logged."""
-    fed = read_fed(made, folder)
-    assert list_names(fed, len(logged)) == logged
-    with pytest.raises(UserError, match=f"was fed {len(logged)} batches"):
-        fed.list_batch(len(logged))
-    number = {key: step for step, key in enumerate(_list_keys(fed, len(logged)))}
-    for image in sorted({name for batch in logged for name in batch}):
-        found = [(number[each.part, each.epoch, each.step], each.place) for each in fed.find(image)]
-        expected = [
-            (step, place)
-            for step, batch in enumerate(logged)
-            for place, name in enumerate(batch)
-            if name == image
-        ]
-        assert found == expected
-
-
-def _list_keys(fed, steps):
-    firsts = (fed.list_batch(step)[0] for step in range(steps))
-    return [(each.part, each.epoch, each.step) for each in firsts]
 
 
 @pytest.mark.parametrize(
@@ -172,7 +71,7 @@ def _list_keys(fed, steps):
 )
 def test_each_batch_that_was_logged_is_named(made, name_images, train, tmp_path, feeding):
     logged = list(map(name_images, train(feeding=feeding)))
-    check_all(made, tmp_path / "model", logged)
+    check_all([made / "data"], tmp_path / "model", logged)
 
 
 def test_a_training_that_was_stopped_twice_has_one_part(made, name_images, train, tmp_path):
@@ -183,11 +82,68 @@ def test_a_training_that_was_stopped_twice_has_one_part(made, name_images, train
             train(stop_after=stop_after, **kept)
         logged += map(name_images, LOGGED)
         (checkpoint,) = sorted((tmp_path / "kept").glob("*/*/position.json"))[-1:]
-        check_all(made, checkpoint.parent, logged)
+        check_all([made / "data"], checkpoint.parent, logged)
     logged += map(name_images, train(**kept))
-    check_all(made, tmp_path / "model", logged)
+    check_all([made / "data"], tmp_path / "model", logged)
     (part,) = find_certificate(str(tmp_path / "model")).parts
     assert (part.first, part.end, part.steps) == ((0, 0), (2, 0), len(logged))
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        {"steps_per_execution": 3, "use_ema": True},
+        {"fine_tuning": {"head_epochs": 1, "learning_rate": 0.01}},
+    ],
+)
+def test_several_steps_a_call_averages_and_phases(made, name_images, train, tmp_path, recipe):
+    """What comes after a checkpoint is trained, and counts, once more."""
+    built = {"model": "tests.training.logged.build_by_recipe", **recipe}
+    if "fine_tuning" in recipe:
+        built["weights"] = str(tmp_path / "theirs.weights.h5")
+        build_by_recipe((8, 8, 3), 2, TrainingOptions()).save_weights(built["weights"])
+    kept = {"checkpoint_dir": str(tmp_path / "kept"), "checkpoint_steps": 1}
+    logged = []
+    for stop_after in (1, 2):
+        with pytest.raises(Interrupt):
+            train(stop_after=stop_after, **kept, **built)
+        logged += map(name_images, LOGGED)
+        (checkpoint,) = sorted((tmp_path / "kept").glob("*/*/position.json"))[-1:]
+        (part,) = find_certificate(str(checkpoint.parent)).parts
+        logged = logged[: part.steps]
+        check_all([made / "data"], checkpoint.parent, logged)
+    logged += map(name_images, train(**kept, **built))
+    check_all([made / "data"], tmp_path / "model", logged)
+    started_from = find_certificate(str(tmp_path / "model")).started_from
+    assert started_from == (f"training.weights={built['weights']}" if "weights" in built else None)
+
+
+@pytest.mark.parametrize("feeding", [{}, {"mix": (3, 1)}])
+def test_several_data_sets_wherever_they_are(tmp_path, feeding):
+    """Options that name their folders do not bind them there."""
+    for name, numbers in (("a", range(13)), ("b", range(13, 26))):
+        images = write_folder(tmp_path / "images" / name, per_class=26)
+        for path in images.glob("*/*.png"):
+            if int(path.stem) not in numbers:
+                path.unlink()
+        ingest(images, tmp_path / "sets" / name, shards=3)
+    data_dirs = [tmp_path / "sets" / name for name in "ab"]
+    graph = graphs.write_graph(tmp_path / "graph")
+    if feeding:
+        feeding = {"mix": dict(zip(map(str, data_dirs), feeding["mix"], strict=True))}
+    batches = train_logged(data_dirs, graph, tmp_path / "model", feeding=feeding)
+    logged = [*map(make_namer(data_dirs, graph), batches)]
+    check_all(data_dirs, tmp_path / "model", logged)
+    shutil.move(tmp_path / "sets", tmp_path / "moved")
+    moved = [f"{tmp_path / 'moved' / name}/" for name in "ba"]
+    check_all(moved, tmp_path / "model", logged)
+
+
+def test_some_shards_of_a_split_are_not_it(made):
+    paths = match_files([str(made / "data" / "Split-train" / "*")])
+    shared = ViewOptions(height_px=8, width_px=8), FeedingOptions(), 5
+    assert certify(paths, *shared, 1).parts[0].steps_per_epoch == 1
+    assert certify(paths[1:], *shared, 1) is None
 
 
 def test_what_goes_on_from_another_training_has_that_before(made, name_images, train, tmp_path):
@@ -196,11 +152,12 @@ def test_what_goes_on_from_another_training_has_that_before(made, name_images, t
     checkpoint = sorted((tmp_path / "kept").glob("*/*/position.json"))[-1].parent
     more = {"resume_from": str(checkpoint), "epochs": 3}
     went_on = [*logged, *map(name_images, train("second", feeding={"batch_size": 6}, **more))]
-    check_all(made, tmp_path / "second", went_on)
+    check_all([made / "data"], tmp_path / "second", went_on)
     parts = find_certificate(str(tmp_path / "second")).parts
     assert [(part.feeding["batch_size"], part.end) for part in parts] == [(4, (2, 0)), (6, (3, 0))]
     weights = {"weights": str(tmp_path / "second"), "epochs": 1, "seed": 6}
-    check_all(made, tmp_path / "third", [*went_on, *map(name_images, train("third", **weights))])
+    went_on += map(name_images, train("third", **weights))
+    check_all([made / "data"], tmp_path / "third", went_on)
     assert find_certificate(str(tmp_path / "third")).started_from is None
 
 
@@ -210,7 +167,7 @@ def test_of_the_best_epoch_only_what_came_before_it(made, name_images, train, tm
     logged = list(map(name_images, train(epochs=4, learning_rate=50.0, **stopping)))
     end = find_certificate(str(tmp_path / "model")).parts[0].end
     assert end[0] < len(logged) / find_certificate(str(tmp_path / "model")).parts[0].steps_per_epoch
-    check_all(made, tmp_path / "model", logged[: end[0] * len(logged) // 2])
+    check_all([made / "data"], tmp_path / "model", logged[: end[0] * len(logged) // 2])
 
 
 def test_the_best_epoch_may_be_of_the_training_before(made, name_images, train, tmp_path):
@@ -224,7 +181,7 @@ def test_the_best_epoch_may_be_of_the_training_before(made, name_images, train, 
     more = {"resume_from": str(checkpoint), "epochs": 4, "feeding": {"batch_size": 6}}
     train("second", **{**bad, **more})
     assert find_certificate(str(tmp_path / "second")).parts == first
-    check_all(made, tmp_path / "second", logged[: len(logged) // 3])
+    check_all([made / "data"], tmp_path / "second", logged[: len(logged) // 3])
 
 
 def test_weights_of_others_are_named(made, train, tmp_path):
@@ -242,10 +199,16 @@ def test_a_checkpoint_of_a_version_without_certificates(made, name_images, train
     with pytest.raises(Interrupt):
         train(stop_after=3, **kept)
     logged = list(map(name_images, LOGGED))
+    *_, old = sorted((tmp_path / "kept").glob("*/*/fed.json"))
+    old.write_bytes(b"{")
+    with pytest.raises(UserError, match=r"fed.json' is damaged .*; restore .*, or delete it"):
+        train(**kept)
     for old in (tmp_path / "kept").glob("*/*/fed.json"):
         old.unlink()
+        with pytest.raises(UserError, match=rf"'{old.parent}' has no fed.json: it was trained by"):
+            find_certificate(str(old.parent))
     logged += map(name_images, train(**kept))
-    check_all(made, tmp_path / "model", logged)
+    check_all([made / "data"], tmp_path / "model", logged)
     assert find_certificate(str(tmp_path / "model")).started_from == f"training.weights={path}"
 
 
@@ -313,8 +276,23 @@ def test_what_is_damaged_or_missing_is_named(made, train, tmp_path):
     with pytest.raises(UserError, match=r"fed.json' is damaged"):
         find_certificate(str(tmp_path / "model"))
     path.unlink()
-    with pytest.raises(UserError, match=r"has no assets.extra/fed.json"):
+    with pytest.raises(UserError, match=r"assets.extra' has no fed.json"):
         find_certificate(str(tmp_path / "model"))
+
+
+def test_a_data_set_that_is_gone_hinders_no_later_part(made, train, tmp_path):
+    train(epochs=1)
+    certificate = find_certificate(str(tmp_path / "model"))
+    (part,) = certificate.parts
+    gone = dataclasses.replace(part, data=[("0" * 64, "train")])
+    both = dataclasses.replace(certificate, parts=[gone, part])
+    fed, alone = (FedBatches(each, [str(made / "data")]) for each in (both, certificate))
+    for step in range(part.steps):
+        expected = [dataclasses.replace(each, part=1) for each in alone.list_batch(step)]
+        assert fed.list_batch(part.steps + step) == expected
+    for ask in (lambda: fed.list_batch(0), lambda: fed.find(expected[0].source)):
+        with pytest.raises(UserError, match=r"checksum 0{64}, but that is not in .*--data. Ingest"):
+            ask()
 
 
 def test_another_order_is_not_named_wrongly(made, train, tmp_path):
@@ -322,4 +300,6 @@ def test_another_order_is_not_named_wrongly(made, train, tmp_path):
     certificate = read_certificate(str(tmp_path / "model" / "assets.extra"))
     part = dataclasses.replace(certificate.parts[0], steps_per_epoch=99)
     with pytest.raises(UserError, match="an epoch had 99 batches when the model was trained"):
-        FedBatches(dataclasses.replace(certificate, parts=[part]), [str(made / "data")])
+        FedBatches(dataclasses.replace(certificate, parts=[part]), [str(made / "data")]).list_batch(
+            0
+        )
