@@ -1,10 +1,7 @@
 """Annotations in folders: Pascal VOC, YOLO, COCO files, ImageFolder, IDX, WebDatasets, masks."""
 
-import gzip
-import io
 import json
 import struct
-import tarfile
 
 import cv2
 import numpy as np
@@ -77,74 +74,6 @@ def test_annotations_in_folders_that_are_called_as_those_of_images(tmp_path):
     }
 
 
-def test_xml_beside_images_and_damage_in_it(tmp_path):
-    names = [f"{split}/{n}.png" for split in ("train", "test") for n in range(3)]
-    draw_images(tmp_path, names)
-    for name in names:
-        _write_xml(tmp_path / f"{name[:-4]}.xml", name, ("cat", 2, 2, 9, 9, 0))
-    (tmp_path / "train" / "1.xml").write_text("<annotation><object>")
-    (tmp_path / "train" / "2.xml").write_text('<!DOCTYPE x [<!ENTITY a "b">]><annotation/>')
-    _write_xml(tmp_path / "test" / "0.xml", "0.png", ("cat", "two", 2, 9, 9, 0))
-    listing = understand(tmp_path, max_bad_fraction=1)
-    problems = {ref.path: ref.message for ref in listing.refs() if ref.problem}
-    assert [message.partition(": ")[2] for message in problems.values()] == [
-        "test/0.xml has a box of ['two', '2', '9', '9'], which are no four numbers",
-        "train/1.xml is no XML (no element found: line 1, column 20)",
-        "train/2.xml declares entities, which no annotation needs",
-    ]
-    assert set(boxes_of(listing)) >= {"test/1.png", "test/2.png", "train/0.png"}
-    assert listing.options.splits == {"train": 0.9, "eval": 0.1}
-
-
-def test_yolo(tmp_path):
-    names = [f"{split}/images/{n}.png" for split in ("train", "valid") for n in range(3)]
-    draw_images(tmp_path, names)
-    for split in ("train", "valid"):
-        labels = tmp_path / split / "labels"
-        labels.mkdir()
-        (labels / "0.txt").write_text("1 0.5 0.5 0.25 0.5\n0 .1 .2 .1 .1 0.9\n")
-        (labels / "1.txt").write_text("")
-    (tmp_path / "valid" / "labels" / "2.txt").write_text("0 0 0 0.5 0 0.5 0.25 0 0.25\n")
-    (tmp_path / "data.yaml").write_text("names: {0: cat, 1: dog}\ntrain: ../train/images\n")
-    listing = understand(tmp_path)
-    found = boxes_of(listing)
-    assert found["train/images/0.png"] == [
-        ("dog", 0.5, 0.5, 0.25, 0.5),
-        ("cat", 0.1, 0.2, 0.1, 0.1),
-    ]
-    assert found["train/images/1.png"] == found["train/images/2.png"] == []
-    assert found["valid/images/2.png"] == [("cat", 0.25, 0.125, 0.5, 0.25)]  # around its outline
-    assert splits_of(listing)["valid/images/0.png"] == "eval"
-    assert listing.options.boxes.format == "rel_center_xywh"
-    assert listing.noticed == ("YOLO: 1 image has no file of labels, and so no boxes",)
-    assert "; 1 lines have outlines, of which the box is taken" in listing.options.understood[0]
-    (tmp_path / "train" / "labels" / "1.txt").write_text("7 .1 .1 .1 .1\n")
-    listing = understand(tmp_path)
-    assert listing.first_problem.endswith(
-        "train/labels/1.txt:1 is of the class 7, of which there is no name"
-    )
-
-
-def test_yolo_without_names_says_what_is_missing(tmp_path):
-    draw_images(tmp_path / "images", ["0.png"])
-    (tmp_path / "labels").mkdir()
-    (tmp_path / "labels" / "0.txt").write_text("1 0.5 0.5 0.25 0.5\n")
-    with pytest.raises(UserError, match=r"nothing names their classes; add data.yaml with names"):
-        understand(tmp_path)
-    (tmp_path / "classes.txt").write_text("cat\ndog\n")
-    assert boxes_of(understand(tmp_path)) == {"images/0.png": [("dog", 0.5, 0.5, 0.25, 0.5)]}
-
-
-def test_yolo_lists_of_images_name_the_splits(tmp_path):
-    draw_images(tmp_path / "images", ["0.png", "1.png", "2.png"])
-    (tmp_path / "labels").mkdir()
-    (tmp_path / "labels" / "0.txt").write_text("0 0.5 0.5 0.25 0.5\n")
-    (tmp_path / "train.txt").write_text("./images/0.png\n./images/2.png\n")
-    (tmp_path / "val.txt").write_text("./images/1.png\n")
-    (tmp_path / "data.yaml").write_text("names: [cat]\ntrain: train.txt\nval: val.txt\n")
-    assert list(splits_of(understand(tmp_path)).values()) == ["train", "eval", "train"]
-
-
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 def test_an_image_folder_of_hugging_face(tmp_path, ending):
     for split, count in (("train", 4), ("validation", 2)):
@@ -176,22 +105,6 @@ def test_objects_of_an_image_folder_are_boxes(tmp_path):
     listing = understand(tmp_path)
     assert boxes_of(listing)["train/1.png"] == [("1", 4, 5, 10, 12)]
     assert set(splits_of(listing).values()) == {None}  # of one split alone, shared out
-
-
-def test_coco_files_of_several_splits(tmp_path):
-    for split, count in (("train", 3), ("valid", 2), ("test", 2)):
-        draw_images(tmp_path / split, [f"{n}.png" for n in range(count)])
-        images = [{"id": n, "file_name": f"{n}.png"} for n in range(count)]
-        boxes = [{"id": n, "image_id": n, "category_id": 1 + n % 2, "bbox": [4, 5, n + 1, 6]}
-                 for n in range(count)]  # fmt: skip
-        names = [{"id": n, "name": name} for n, name in enumerate(("pets", "cat", "dog"))]
-        content = {"images": images, "annotations": boxes, "categories": names}
-        (tmp_path / split / "_annotations.coco.json").write_text(json.dumps(content))
-    listing = understand(tmp_path)
-    assert boxes_of(listing)["valid/1.png"] == [("dog", 4, 5, 2, 6)]
-    counts = list(splits_of(listing).values())
-    assert [counts.count(split) for split in ("train", "eval", "test")] == [3, 2, 2]
-    assert listing.options.boxes.classes == ("pets", "cat", "dog")
 
 
 @pytest.mark.parametrize("keys", [("image", "annotations"), ("imagefilename", "annotation")])
@@ -374,28 +287,6 @@ def test_categories_that_differ_between_files_are_refused(tmp_path):
         understand(tmp_path)
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_idx_files(tmp_path, packed):
-    pixels = np.random.default_rng(0).integers(0, 256, (2, 10, 6, 5), np.uint8)
-    opened = gzip.open if packed else open
-    for split, own in zip(("train", "t10k"), pixels, strict=True):
-        end = ".gz" * packed
-        with opened(tmp_path / f"{split}-images-idx3-ubyte{end}", "wb") as file:
-            file.write(struct.pack(">IIII", 2051, 10, 6, 5) + own.tobytes())
-        with opened(tmp_path / f"{split}-labels-idx1-ubyte{end}", "wb") as file:
-            file.write(struct.pack(">II", 2049, 10) + bytes(range(10)))
-    listing = understand(tmp_path)
-    refs = list(listing.refs())
-    assert [ref.annotations.label for ref in refs] == list("0123456789") * 2
-    assert list(splits_of(listing).values()) == ["train"] * 10 + ["eval"] * 10
-    data = read_location(refs[13], 10**6)
-    np.testing.assert_array_equal(np.load(io.BytesIO(data)), pixels[1, 3])
-    manifest = ingest(tmp_path, tmp_path.parent / "out", prepare={"encoding": "png"})
-    assert {name: split.records for name, split in manifest.splits.items()} == {
-        "train": 10, "eval": 10
-    }  # fmt: skip
-
-
 def test_labels_of_idx_files_have_the_characters_that_a_mapping_lists(tmp_path):
     for kind, header in (("images-idx3", (2051, 3, 6, 5)), ("labels-idx1", (2049, 3))):
         data = struct.pack(f">{len(header)}I", *header)
@@ -415,18 +306,6 @@ def test_a_damaged_idx_file_is_named(tmp_path):
     (tmp_path / "train-images-idx3-ubyte").write_bytes(struct.pack(">IIII", 2051, 9, 6, 5) + b"x")
     with pytest.raises(UserError, match=r"train-images-idx3-ubyte has 17 bytes, which is not what"):
         understand(tmp_path)
-
-
-def test_dotted_keys_of_a_web_dataset(tmp_path):
-    with tarfile.open(tmp_path / "shard-000000.tar", "w") as tar:
-        for number in range(4):
-            members = {"input.png": encode_png(draw(number)), "target.cls": b"%d" % (number % 2)}
-            for name, data in members.items():
-                member = tarfile.TarInfo(f"s{number}.{name}")
-                member.size = len(data)
-                tar.addfile(member, io.BytesIO(data))
-    listing = understand(tmp_path / "shard-000000.tar")
-    assert labels_of(listing) == {f"s{n}.input.png": str(n % 2) for n in range(4)}
 
 
 def test_masks_by_run_lengths(tmp_path):

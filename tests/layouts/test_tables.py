@@ -294,19 +294,6 @@ def test_names_are_found_however_their_accents_are_written(tmp_path):
     assert labels_of(understand(table)) == {"the\u0301.png": "tea"}
 
 
-def test_backslashes_of_a_coco_file_are_separators(tmp_path):
-    draw_images(tmp_path / "images", _NAMES[:2])
-    images = [
-        {"id": n, "file_name": f"images\\{n}.png", "width": 40, "height": 30} for n in range(2)
-    ]
-    boxes = [{"id": n, "image_id": n, "category_id": 0, "bbox": [4, 5, 10, 12]} for n in range(2)]
-    content = {"images": images, "annotations": boxes, "categories": [{"id": 0, "name": "cat"}]}
-    (tmp_path / "result.json").write_text(json.dumps(content))
-    assert boxes_of(understand(tmp_path / "result.json")) == {
-        f"images/{n}.png": [("cat", 4, 5, 10, 12)] for n in range(2)
-    }
-
-
 @pytest.mark.parametrize(
     ("name", "values", "expected"),
     [
