@@ -65,7 +65,8 @@ def write_example(path: pathlib.Path, make_value: Callable[..., bytes]) -> None:
         file.write(length + masked(length) + example + masked(example))
 
 
-def lying_shapes(root: pathlib.Path) -> None:
+def lying_arrays(root: pathlib.Path) -> None:
+    """Arrays of very many rows, in huge chunks, or in chunks that unpack to a gigabyte."""
     with h5py.File(root / "rows_1e12.h5", "w") as file:
         file.create_dataset("X", (10**12, 8, 8, 3), "u1", chunks=(1000, 8, 8, 3))
         file.create_dataset("y", (10**12,), "u1", chunks=(10**6,))
@@ -75,16 +76,6 @@ def lying_shapes(root: pathlib.Path) -> None:
         )
         file.create_dataset("y", data=[0, 1, 0, 1])
     np.savez_compressed(root / "bomb.npz", X=np.zeros((2, 16000, 16000, 3), "u1"), y=[0, 1])
-    for name, shape, chunks in (
-        ("rows_1e12.zarr", (10**12, 8, 8, 3), (1000, 8, 8, 3)),
-        ("huge_chunk.zarr", (4, 10**5, 10**5, 3), (4, 10**5, 10**5, 3)),
-    ):
-        group = zarr.open_group(str(root / name), mode="w")
-        group.create_dataset("X", shape=shape, chunks=chunks, dtype="u1")
-        group.create_dataset("y", shape=shape[:1], chunks=(10**6,), dtype="u1")
-
-
-def lying_chunks(root: pathlib.Path) -> None:
     pixels = np.zeros((4, 16, 16, 3), np.uint8)
     bomb = zlib.compress(bytes(2**30), 9)
     with h5py.File(root / "unpacks.h5", "w") as file:
@@ -92,26 +83,13 @@ def lying_chunks(root: pathlib.Path) -> None:
         settings = {"maxshape": (None,), "chunks": (10_000,), "compression": "gzip"}
         labels = file.create_dataset("y", (4,), h5py.enum_dtype({"a": 0, "b": 1}, "u1"), **settings)
         labels.id.write_direct_chunk((0,), bomb)
-    with h5py.File(root / "deep.h5", "w") as file:
-        group = file
-        for _ in range(2000):
-            group = group.create_group("g")
-    with h5py.File(root / "wide_labels.h5", "w") as file:
-        file["X"] = pixels
-        file.create_dataset("y", (4, 10**9), "u1", chunks=(1, 10**6))
-    header = {"descr": "|u1", "fortran_order": False, "shape": (4, 2**32, 2**32)}
-    with open(root / "sides.npy", "wb") as array:
-        np.lib.format.write_array_header_1_0(array, header)
-    for name, data, stated in (
-        ("unpacks.zarr", bomb, {"compressor": {"id": "zlib", "level": 1}}),
-        ("runs.zarr", b"cos\nabort\n(tR.", {"filters": [{"id": "pickle", "protocol": 5}]}),
-    ):
-        group = zarr.open_group(str(root / name), mode="w")
-        group.create_dataset("X", data=pixels, chunks=(1, 16, 16, 3), compressor=None)
-        metadata = root / name / "X" / ".zarray"
-        metadata.write_text(json.dumps(json.loads(metadata.read_text()) | stated))
-        for row in range(4):
-            (root / name / "X" / f"{row}.0.0.0").write_bytes(data)
+    group = zarr.open_group(str(root / "unpacks.zarr"), mode="w")
+    group.create_dataset("X", data=pixels, chunks=(1, 16, 16, 3), compressor=None)
+    metadata = root / "unpacks.zarr" / "X" / ".zarray"
+    stated = json.loads(metadata.read_text()) | {"compressor": {"id": "zlib", "level": 1}}
+    metadata.write_text(json.dumps(stated))
+    for row in range(4):
+        (root / "unpacks.zarr" / "X" / f"{row}.0.0.0").write_bytes(bomb)
 
 
 def many_parts(root: pathlib.Path) -> None:
@@ -141,81 +119,38 @@ def many_parts(root: pathlib.Path) -> None:
     (root / "cat" / "directories.tif").write_bytes(whole)
 
 
-def files_of_others(root: pathlib.Path) -> None:
-    (root / "outside").mkdir(exist_ok=True)
-    (root / "outside" / "secret.txt").write_text("TOP-SECRET-KEY\n" * 20)
-    folder_of_pictures(root / "table")
-    secret = (root / "outside" / "secret.txt").resolve()
-    rows = [f"cat/{n}.jpg,cat" for n in range(8)] + [f"dog/{n}.jpg,dog" for n in range(8)]
-    (root / "table" / "list.csv").write_text(
-        "\n".join(["path,label", *rows, f"{secret},cat", "../outside/secret.txt,dog", ""])
-    )
-    pixels = np.zeros((4, 16, 16, 3), np.uint8) + np.arange(4, dtype=np.uint8)[:, None, None, None]
-    group = zarr.open_group(str(root / "linked.zarr"), mode="w")
-    group.create_dataset("X", data=pixels, chunks=(1, 16, 16, 3), compressor=None)
-    group.create_dataset("y", data=[0, 1, 0, 1], compressor=None)
-    chunk = root / "linked.zarr" / "X" / "3.0.0.0"
-    (root / "outside" / "768.bin").write_bytes(b"SECRET--" * 96)
-    chunk.unlink(missing_ok=True)
-    chunk.symlink_to((root / "outside" / "768.bin").resolve())
-
-
-def configurations(root: pathlib.Path) -> None:
-    (root / "twice.yaml").write_text(
-        "ingest:\n  leave_out: [cat/0.jpg]\n  stratify: true\nview: {height_px: 32, width_px: 32}\n"
-        "ingest:\n  splits: {train: 0.6, eval: 0.4}\n"
-    )
-    (root / "deep.yaml").write_text("ingest: " + "[" * 50000 + "]" * 50000 + "\n")
-    (root / "long_number.yaml").write_text("ingest: {seed: " + "9" * 5000 + "}\n")
+def many_aliases(path: pathlib.Path) -> None:
+    """A configuration of a few lines that stands for 9 ** 9 values."""
     lines = ["a: &a [x,x,x,x,x,x,x,x,x]"]
     lines += [
         f"{new}: &{new} [{','.join(['*' + old] * 9)}]"
         for old, new in zip("abcdefgh", "bcdefghi", strict=True)
     ]
-    (root / "aliases.yaml").write_text("\n".join([*lines, "ingest:", "  leave_out: *i", ""]))
+    path.write_text("\n".join([*lines, "ingest:", "  leave_out: *i", ""]))
 
 
 def tables(root: pathlib.Path) -> None:
-    folder_of_pictures(root / "tables")
+    folder_of_pictures(root)
     paths = [f"{c}/{n}.jpg" for c in ("cat", "dog") for n in range(8)]
     columns = ",".join(f"c{n}" for n in range(100_000))
     cells = ",".join("1" * 100_000)
-    (root / "tables" / "wide.csv").write_text(
+    (root / "wide.csv").write_text(
         f"path,label,{columns}\n" + "".join(f"{p},{p[:3]},{cells}\n" for p in paths[:4])
     )
     polygon = json.dumps([[n % 48, n % 40] for n in range(30_000)]).replace('"', "'")
-    (root / "tables" / "polygons.csv").write_text(
+    (root / "polygons.csv").write_text(
         "path,label,polygon\n" + "".join(f'{p},{p[:3]},"{polygon}"\n' for p in paths)
     )
-    (root / "tables" / "one_url.csv").write_text(
-        "path,label\n" + "".join(f"{p},{p[:3]}\n" for p in paths) + "http://localhost:9/x.jpg,cat\n"
-    )
-    (root / "tables" / "key_twice.jsonl").write_text(
-        "".join(f'{{"path": "{p}", "label": "a", "label": "{p[:3]}"}}\n' for p in paths)
-    )
-
-
-def modules(root: pathlib.Path) -> None:
-    """A folder as it comes out of an archive: images, with Python files beside them."""
-    folder_of_pictures(root / "code" / "photos")
-    for name in ("org", "numexpr", "lz4", "jax", "snappy"):
-        (root / "code" / f"{name}.py").write_text('print("CODE OF THIS FOLDER RAN")\n')
-    (root / "shadow" / "brotli").mkdir(parents=True, exist_ok=True)
-    folder_of_pictures(root / "shadow" / "photos")
 
 
 def write_inputs(target: pathlib.Path) -> None:
-    """Writes all of them into a folder: 40 MB in 200 files."""
+    """Writes all of them into a folder."""
     folder_of_pictures(target / "good")
     folder_of_pictures(target / "scans")
     scan_bomb(target / "scans" / "cat" / "bomb.jpg", side=2048, scans=5000)
-    for size in (4, 64):
-        record_of_zeros(target / f"zeros_{size}MB.tfrecord.gz", size)
+    record_of_zeros(target / "zeros_64MB.tfrecord.gz", 64)
     record_of_numbers(target / "numbers_64MB.tfrecord.gz", 64)
-    lying_shapes(target)
-    lying_chunks(target)
+    lying_arrays(target)
     many_parts(target / "many")
-    files_of_others(target)
-    configurations(target)
-    tables(target)
-    modules(target)
+    many_aliases(target / "aliases.yaml")
+    tables(target / "tables")

@@ -159,6 +159,9 @@ def test_class_folders_ingest_after_a_yes(tmp_path):
     declined = _init(images, "--output", path, input="\n\nn\n")
     assert declined.exit_code == 1 and not path.exists()
     assert declined.output.endswith("Nothing was written.\n")
+    nowhere = "Cannot write '/proc/config.yaml': No such file or directory; choose another --output"
+    with pytest.raises(UserError, match=nowhere):
+        _init(images, "--output", "/proc/config.yaml", "--yes")
     for answers in ("", "\n", "\n\n"):
         with pytest.raises(UserError, match="not answered, so nothing was written; --yes takes"):
             _init(images, "--output", path, input=answers)
