@@ -25,23 +25,15 @@ COMPILE += ("--", "--project=p", "--region=r", "--temp_location=.", "--no_auth")
 COMPILE += ("--dataflow_endpoint=http://localhost:9",)
 COMPILE += ("--sdk_container_image=i",)
 
+# Each command at one place of its own; ingest and analyze also in their Beam jobs.
 STAGES = [
     (INGEST, "image_pipeline.run.preflight:survey_images", RuntimeError),
     (INGEST, "image_pipeline.components.ingest.run:prepare_chunk", OSError),
-    (INGEST, "image_pipeline.components.ingest.run:plan_shards", ValueError),
-    (INGEST, "image_pipeline.components.ingest.run:write_shard", OSError),
     (INGEST, "image_pipeline.components.ingest.run:write_manifest", RuntimeError),
-    (INGEST, "image_pipeline.run.ingest:summarize_data_set", KeyError),
-    (ANALYZE, "image_pipeline.run.engine:check_engine", ValueError),
-    (ANALYZE, "image_pipeline.components.transform.run:read_spans", OSError),
     (ANALYZE, "image_pipeline.components.transform.record_batches:read_views", OSError),
-    wide(ANALYZE, "image_pipeline.components.transform.finish:_check_result", RuntimeError),
     (ANALYZE, "image_pipeline.components.transform.finish:write_summary", ValueError),
-    (REPORT, "image_pipeline.report.page:gather_figures", ValueError),
     (REPORT, "image_pipeline.report.page:render_page", OSError),
-    (DOCTOR, "image_pipeline.run_config:read_config", RuntimeError),
     (DOCTOR, "image_pipeline.doctor.examine:examine", ValueError),
-    (PREVIEW, "image_pipeline.named_folder:list_split", RuntimeError),
     (PREVIEW, "image_pipeline.preview.samples:read_views", OSError),
     (("verify", "data"), "image_pipeline.components.dataset.verify:check_shard", RuntimeError),
     (
