@@ -1,3 +1,5 @@
+"""What NumPy draws of a record's key: the very numbers that the steps draw of it in TensorFlow."""
+
 import math
 
 import numpy as np
@@ -134,3 +136,10 @@ def _check_independent(one, other):
 def test_records_have_keys_of_their_own():
     found = np.concatenate([_keys(100_000, epoch=epoch).numpy() for epoch in range(3)])
     assert len(np.unique(found)) == 300_000
+
+
+@given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=9), INT64)
+def test_numbers_of_keys_are_those_of_tensorflow(own, number):
+    found = keys.fold(np.array(own, np.uint64), number)
+    np.testing.assert_array_equal(found, draws.fold(tf.constant(own, tf.uint64), number))
+    np.testing.assert_array_equal(keys.uniform(found, 5), draws.uniform(tf.constant(found), 5))

@@ -7,7 +7,14 @@ import tensorflow as tf
 
 from image_pipeline.components.augment import draws
 from image_pipeline.components.augment.batch import Batch
-from image_pipeline.components.augment.mix import cutmix, draw_shares, mixup
+from image_pipeline.components.augment.mix import (
+    cutmix,
+    draw_shares,
+    has_partner,
+    mix_labels,
+    mixup,
+    partner_of,
+)
 from image_pipeline.components.augment.options import CutMix, Mixup
 from tests.augment.ways import make_batch, make_keys, run_in_all_ways
 
@@ -180,3 +187,53 @@ def test_masks_and_boxes_that_cannot_be_mixed_are_refused():
         mixup(boxes, make_keys(2), Mixup())
     with pytest.raises(ValueError, match=r"cutmix needs images without boxes.*leave cutmix out"):
         cutmix(boxes, make_keys(2), CutMix())
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_labels_are_shared_with_the_partner(compiled):
+    class_ids = tf.constant([0, 2, 1, 1, -1, 0, 2], tf.int64)
+    own_share = tf.constant([0.75, 0.5, 0.3, 0.6, 0.25, 0.25, 1.0])
+    mix = tf.function(mix_labels, jit_compile=True) if compiled else mix_labels
+    expected = [
+        [0.75, 0, 0.25],
+        [0.5, 0, 0.5],
+        [0, 1, 0],
+        [0, 1, 0],
+        [0.75, 0, 0],  # has no class of its own
+        [0.25, 0, 0],  # nor has its partner
+        [0, 0, 1],  # has no partner
+    ]
+    labels = mix(class_ids, own_share, 3)
+    assert labels.dtype == tf.float32
+    np.testing.assert_array_equal(labels, np.array(expected, np.float32))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [(0, []), (1, [0]), (2, [1, 0]), (5, [1, 0, 3, 2, 4]), (6, [1, 0, 3, 2, 5, 4])],
+)
+def test_neighbours_are_partners(count, expected, compiled):
+    function = tf.function(lambda values: (partner_of(values), has_partner(values)))
+    if compiled:
+        function = tf.function(function.python_function, jit_compile=True)
+    partners, have_one = function(tf.range(count))
+    assert partners.numpy().tolist() == expected
+    assert have_one.numpy().tolist() == [number != each for number, each in enumerate(expected)]
+
+
+def test_values_of_any_shape_and_type_are_given():
+    values = np.arange(12, dtype=np.uint8).reshape(3, 2, 2)
+    np.testing.assert_array_equal(partner_of(tf.constant(values)), values[[1, 0, 2]])
+    assert partner_of(tf.constant(["a", "b"])).numpy().tolist() == [b"b", b"a"]
+
+
+def test_the_batch_size_may_be_unknown():
+    numbers = tf.data.Dataset.range(7).batch(4).map(partner_of)
+    assert [part.tolist() for part in numbers.as_numpy_iterator()] == [[1, 0, 3, 2], [5, 4, 6]]
+
+
+def test_shares_of_a_batch_cut_at_even_places_have_the_same_partners():
+    values = tf.range(10)
+    parts = [partner_of(values[start : start + 4]) for start in (0, 4, 8)]
+    np.testing.assert_array_equal(tf.concat(parts, axis=0), partner_of(values))

@@ -1,5 +1,8 @@
+"""Which columns are the licence and the attribution of images."""
+
 import pytest
 
+from image_pipeline.components.dataset.licences import find_attribution, find_licence
 from image_pipeline.components.dataset.lists import (
     Duplicate,
     LookAlikes,
@@ -9,6 +12,7 @@ from image_pipeline.components.dataset.lists import (
     read_list,
     write_list,
 )
+from image_pipeline.components.dataset.record import further_columns
 from image_pipeline.components.errors import UserError
 
 pytestmark = pytest.mark.unit
@@ -78,3 +82,25 @@ def test_copies_are_kept_of_what_has_bytes_and_is_nowhere_else():
 def test_a_list_that_is_gone_is_told(tmp_path):
     with pytest.raises(UserError, match=r"must hold quarantine.jsonl, .*image-pipeline verify"):
         read_list(str(tmp_path), Quarantined)
+
+
+@pytest.mark.parametrize(
+    ("types", "licence", "attribution"),
+    [
+        ({}, None, []),
+        ({"weight": "float", "note": "string"}, None, []),
+        ({"Licence": "string", "rights": "string"}, "Licence", []),
+        ({"rights": "string", "license": "string"}, "license", []),
+        # A number is the id of what another table says, and a list says several things.
+        ({"license": "int", "url": "strings", "copyright": "string"}, "copyright", []),
+        (
+            {"author": "string", "table_source": "string", "source_url": "string"},
+            None,
+            ["table_source", "source_url", "author"],
+        ),
+    ],
+)
+def test_columns_of_usual_names_are_found(types, licence, attribution):
+    further = further_columns(types)
+    assert find_licence(further) == licence
+    assert find_attribution(further) == attribution

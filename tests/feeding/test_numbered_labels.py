@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from image_pipeline.components import contract
-from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.feeding.graph import TransformGraph, read_class_names
 from image_pipeline.components.transform.labels import label_ids
 from tests import graphs
 
@@ -60,3 +60,13 @@ def test_a_graph_of_somebody_else_s_is_asked_itself(tmp_path):
     graph = TransformGraph(graphs.write_graph(tmp_path, preprocessing_fn=look_at_images))
     found, expected = number(graph, graph.class_names, graph.class_names)
     assert found.tolist() == expected.tolist() == [5, 6]
+
+
+def test_a_name_may_hold_what_ends_a_line_elsewhere(tmp_path):
+    assets = tmp_path / "transform_fn" / "assets"
+    assets.mkdir(parents=True)
+    names = ["one\u2028line", "two\x85", "three\x0b"]
+    (assets / "label").write_bytes("".join(f"{name}\n" for name in names).encode())
+    assert read_class_names(str(tmp_path)) == names
+    (assets / "label").write_bytes(b"")
+    assert read_class_names(str(tmp_path)) == []

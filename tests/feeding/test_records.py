@@ -3,16 +3,19 @@
 import re
 
 import cv2
+import hypothesis.strategies as st
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError, find_user_error
+from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.input_fn import ImageBatches, input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
-from image_pipeline.components.feeding.tags import SEPARATOR
+from image_pipeline.components.feeding.tags import SEPARATOR, join_tags, multi_hot, split_tags
 from image_pipeline.components.labels.kinds import BOXES
 from image_pipeline.components.views.options import ViewOptions
 from tests import shards
@@ -176,3 +179,96 @@ def test_values_of_another_type_than_the_view_s_are_refused(tmp_path):
 
     with pytest.raises(UserError, match=r"are stored as uint16 .* set view\.dtype=float32"):
         read(write(tmp_path, change))
+
+
+def test_spec_follows_the_columns():
+    columns = (
+        record.Column("a", "bytes"),
+        record.Column("b", "int64"),
+        record.Column("c", "float32", is_list=True),
+    )
+    assert parse.feature_spec(columns) == {
+        "a": tf.io.FixedLenFeature([], tf.string),
+        "b": tf.io.FixedLenFeature([], tf.int64),
+        "c": tf.io.RaggedFeature(tf.float32, row_splits_dtype=tf.int64),
+    }
+
+
+def test_a_record_comes_back_as_it_was_written():
+    features = parse.parse_record(shards.make_example(shards.draw_image(0), "dog"), record.COLUMNS)
+    assert features[record.LABEL] == b"dog"
+    assert (features[record.HEIGHT], features[record.WIDTH], features[record.CHANNELS]) == (
+        12,
+        16,
+        3,
+    )
+    assert features[record.IMAGE] == shards.encode_image(shards.draw_image(0), "png")
+
+
+def test_list_columns_become_vectors():
+    columns = (record.Column("boxes", "float32", is_list=True),)
+    full = parse.parse_record(record.encode_example({"boxes": [1.5, 2.5]}, columns), columns)
+    empty = parse.parse_record(record.encode_example({"boxes": []}, columns), columns)
+    assert (full["boxes"].numpy().tolist(), empty["boxes"].numpy().tolist()) == ([1.5, 2.5], [])
+
+
+def test_a_record_without_a_column_names_it():
+    empty = record.encode_example({}, ())
+    with pytest.raises(tf.errors.InvalidArgumentError, match="image/class/text"):
+        parse.parse_record(empty, [parse.LABEL_COLUMN])
+
+
+@pytest.mark.parametrize("image_format", ["png", "raw"])
+@pytest.mark.parametrize("stored_channels", [1, 3])
+def test_lossless_formats_decode_to_their_pixels(image_format, stored_channels):
+    image = shards.draw_image(5, channels=stored_channels)
+    serialized = shards.make_example(image, image_format=image_format)
+    features = parse.parse_record(serialized, parse.IMAGE_COLUMNS)
+    decode = tf.function(parse.decode_record, autograph=False)
+    view = ViewOptions(channels=stored_channels)
+    np.testing.assert_array_equal(decode(features, view), image)
+    if stored_channels == 1:
+        np.testing.assert_array_equal(decode(features, ViewOptions()), np.repeat(image, 3, axis=2))
+
+
+def test_raw_pixels_that_look_like_a_jpeg_stay_pixels():
+    image = shards.draw_image(0)
+    image[0, 0] = (0xFF, 0xD8, 0xFF)
+    serialized = shards.make_example(image, image_format="raw")
+    features = parse.parse_record(serialized, parse.IMAGE_COLUMNS)
+    np.testing.assert_array_equal(parse.decode_record(features, ViewOptions()), image)
+
+
+TAG = st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), min_size=1)
+
+
+@given(st.lists(st.lists(TAG, max_size=5), min_size=1, max_size=5))
+def test_splitting_is_the_inverse_of_joining(tags):
+    encoded = [[tag.encode() for tag in each] for each in tags]
+    joined = join_tags(tf.ragged.constant(encoded, tf.string, ragged_rank=1))
+    assert joined.shape == [len(tags)]
+    assert split_tags(joined).to_list() == encoded
+
+
+def test_unknown_tags_mark_none_and_repeated_ones_mark_once():
+    ids = tf.ragged.constant([[2, 0], [], [-1, 1, 1], [-1]], tf.int64)
+    expected = [[1, 0, 1], [0, 0, 0], [0, 1, 0], [0, 0, 0]]
+    np.testing.assert_array_equal(multi_hot(ids, 3), expected)
+
+
+@given(st.lists(st.lists(st.integers(-1, 6), max_size=9), min_size=1, max_size=6))
+def test_each_row_marks_the_ids_that_it_has(ids):
+    ragged = tf.ragged.constant(ids, tf.int64, ragged_rank=1)
+    expected = [[each in row for each in range(7)] for row in ids]
+    marked = tf.function(multi_hot)(ragged, 7)
+    assert marked.dtype == tf.float32 and marked.shape == [len(ids), 7]
+    np.testing.assert_array_equal(marked, expected)
+
+
+def test_parsed_tags_are_one_dense_string_a_record():
+    columns = [record.LABEL_COLUMNS["strings"]]
+    rows = [[b"b", b"a"], [], ["ü".encode()]]
+    serialized = [record.encode_example({record.TAGS: row}, columns) for row in rows]
+    parsed = parse.parse_batch(tf.constant(serialized), columns)[record.TAGS]
+    assert isinstance(parsed, tf.Tensor)
+    assert parsed.numpy().tolist() == [b"b\na", b"", "ü".encode()]

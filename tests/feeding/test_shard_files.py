@@ -11,7 +11,11 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.tfrecord import frame
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.records import find_label_kind, match_files
+from image_pipeline.components.feeding.records import (
+    find_label_kind,
+    match_files,
+    read_manifests,
+)
 from image_pipeline.components.labels.kinds import BOXES, CLASSES, MASKS
 from image_pipeline.components.stores import remote
 from image_pipeline.components.stores.objects import Address, ObjectStore
@@ -96,3 +100,13 @@ def test_the_first_record_tells_the_labels(tmp_path, further, kind, ending):
 def test_what_is_no_record_has_no_labels(tmp_path, content):
     (tmp_path / "a").write_bytes(content)
     assert find_label_kind([str(tmp_path / "a")]) is CLASSES
+
+
+def test_shards_without_a_manifest_have_none_and_nobody_asks_twice(tmp_path, monkeypatch):
+    pattern = shards.write_shards(tmp_path / "Split-train", shards.make_examples(2), 1)
+    asked = []
+    read = files.read_file
+    monkeypatch.setattr(files, "exists", lambda path: asked.append(f"exists {path}"))
+    monkeypatch.setattr(files, "read_file", lambda path: asked.append(path) or read(path))
+    assert read_manifests([pattern]) == {}
+    assert asked == [f"{tmp_path}/manifest.json"]

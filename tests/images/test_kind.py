@@ -1,5 +1,6 @@
 import gzip
 import io
+import re
 import tarfile
 import zipfile
 
@@ -11,6 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from image_pipeline.components.images.bad_image import (
+    CORRUPT,
+    NOT_AN_IMAGE,
+    TRUNCATED,
+    UNSUPPORTED,
+    BadImage,
+)
+from image_pipeline.components.images.header import Header, open_image, read_header, read_size
 from image_pipeline.components.images.kind import HEAD_BYTES, FileKind, tell_kind
 from tests.images import zoo
 
@@ -60,7 +69,7 @@ def save_tiff(**settings) -> bytes:
     return file.getvalue()
 
 
-UNSUPPORTED = {
+NOT_READ = {
     "ppm": (save("PPM"), "PPM, PGM or PBM"),
     "pgm": (save("PPM", "L"), "PPM, PGM or PBM"),
     "pbm": (save("PPM", "1"), "PPM, PGM or PBM"),
@@ -121,9 +130,9 @@ def test_every_image_that_is_read_is_known_as_what_it_is(name: str):
     assert tell_kind(zoo.ZOO[name].data) == FileKind("image", zoo.ZOO[name].source_format)
 
 
-@pytest.mark.parametrize("name", UNSUPPORTED)
+@pytest.mark.parametrize("name", NOT_READ)
 def test_images_that_are_not_read_are_named_with_a_way_out(name: str):
-    data, expected = UNSUPPORTED[name]
+    data, expected = NOT_READ[name]
     kind = tell_kind(data)
     assert (kind.group, kind.name) == ("unsupported_image", expected)
     assert "FILE" in kind.way_out
@@ -194,3 +203,55 @@ def test_sounds_that_are_not_read_say_how_to_convert_them(kind, endian):
     soundfile.write(file, np.zeros(100), 8_000, format=kind, subtype="PCM_16", endian=endian)
     found = tell_kind(file.getvalue())
     assert (found.group, found.name) == ("sound", "sound") and "ffmpeg -i FILE" in found.way_out
+
+
+def read(name: str) -> Header:
+    with open_image(zoo.ZOO[name].data) as image:
+        return read_header(image, zoo.ZOO[name].data)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("jpeg_gray", ("jpeg", 32, 48, 1, 1, False, ())),
+        ("jpeg_orientation_6", ("jpeg", 48, 32, 3, 6, False, ())),
+        ("jpeg_exif_garbage", ("jpeg", 32, 48, 3, 1, False, ("exif_broken",))),
+        ("png_gray_alpha", ("png", 32, 48, 1, 1, True, ())),
+        ("png_animated", ("png", 32, 48, 3, 1, True, ("frames:2",))),
+        ("tiff_orientation_6", ("tiff", 48, 32, 3, 6, True, ())),
+        ("tiff_jpeg", ("tiff", 32, 48, 3, 1, False, ())),
+        ("tiff_gray_16_bit", ("tiff", 32, 48, 1, 1, True, ())),
+        ("webp", ("webp", 32, 48, 3, 1, False, ())),
+    ],
+)
+def test_the_header_is_the_file_s(name: str, expected: tuple):
+    header = read(name)
+    assert header == Header(*expected[:5], None, *expected[5:])
+
+
+def test_a_colour_profile_is_kept():
+    assert read("png_profile").icc is not None
+    assert read("png").icc is None
+
+
+def test_the_size_of_a_bomb_is_read_without_decoding():
+    with open_image(zoo.ZOO["png_bomb"].data) as image:
+        assert read_size(image) == (50_000, 50_000)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason", "message"),
+    [
+        (b"a cat, s", NOT_AN_IMAGE, "no image starts with b'a cat, s'"),
+        (zoo.ZOO["svg"].data, UNSUPPORTED, "SVG is not read; draw it at the size you need"),
+        (zoo.ZOO["png_zero_width"].data, CORRUPT, "the header of this file is damaged"),
+        (zoo.ZOO["tiff_cut_lzw"].data, TRUNCATED, "the TIFF ends at byte 2000, before its direc"),
+        (b"MM\0*\0\0\0\x08" + bytes(8), UNSUPPORTED, "a TIFF that Pillow cannot open"),
+        (zoo.save_jpeg()[:20], TRUNCATED, "the JPEG data ends at byte 20"),
+    ],
+    ids=["text", "svg", "png", "cut_tiff", "empty_tiff", "jpeg"],
+)
+def test_what_does_not_open_is_told_apart(data: bytes, reason: str, message: str):
+    with pytest.raises(BadImage, match=re.escape(message)) as caught:
+        open_image(data)
+    assert caught.value.reason == reason

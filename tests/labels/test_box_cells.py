@@ -4,6 +4,7 @@ import pytest
 
 from image_pipeline.components.labels.box_cells import StatedBoxes, may_be_boxes, read_boxes
 from image_pipeline.components.labels.boxes import BoxAnnotation
+from image_pipeline.components.meaning.column_values import find_separator
 from image_pipeline.components.sources.column_types import BoxGuess
 
 pytestmark = pytest.mark.unit
@@ -113,3 +114,28 @@ def test_an_object_of_nothing_is_no_box():
 def test_what_is_no_box_is_named(cell, message):
     with pytest.raises(ValueError, match=message):
         read_boxes(cell)
+
+
+@pytest.mark.parametrize(
+    ("cells", "separator"),
+    [
+        (["a;b", "b;c", "a"], ";"),
+        (["a, b", "b, c", "a, b, c", ""], ","),
+        (["a|b", "b|a"], "|"),
+        (["a,b;c", "c;a,b"], ";"),
+        # Names of classes that have a comma, as ImageNet's.
+        (["tench, Tinca tinca", "goldfish, Carassius auratus", "crane, bird", "crane"], None),
+        (["cat", "dog"], None),
+        (["a;b"], None),
+        ([], None),
+    ],
+)
+def test_what_stands_between_tags(cells, separator):
+    assert find_separator(dict.fromkeys(cells, 3)) == separator
+
+
+def test_blanks_are_between_tags_where_the_column_is_called_so():
+    cells = {"haze primary": 2, "clear primary water": 3, "clear water": 1}
+    assert find_separator(cells) is None
+    assert find_separator(cells, "Tags") == " "
+    assert find_separator({"a b;c": 1, "c;a b": 2}, "tags") == ";"

@@ -60,3 +60,40 @@ def test_images_without_labels_are_ingested(tmp_path):
         "name no class, but training needs at least two; name the column or array of labels by "
         "ingest.columns={label: …}."
     )
+
+
+SETTINGS = [
+    *("ingest.prepare.encoding=raw", "ingest.prepare.resize=none", "ingest.shards=1"),
+    *("training.epochs=3", "feeding.batch_size=16", "feeding.augment=[flip_horizontal]"),
+    *("view.height_px=8", "view.width_px=8", "training.learning_rate=0.02"),
+]
+
+
+def _run_in_place(path, output, *settings):
+    options = [part for each in [*SETTINGS, *settings] for part in ("--set", each)]
+    arguments = ["run", "--images", path, "--output", output, *options, "--json"]
+    result = CliRunner().invoke(cli, list(map(str, arguments)))
+    assert result.exit_code == 0, result.exception or result.output
+    return json.loads(result.output.splitlines()[-1])
+
+
+def test_training_and_evaluation_are_those_of_a_copy(tmp_path):
+    images, labels = write_arrays()
+    arrays = {"x": images, "y": labels}
+    path = write_hdf5(tmp_path / "a.h5", arrays, chunks=(16, 8, 8, 3), compression="gzip")
+    copied = _run_in_place(path, tmp_path / "copied")
+    placed = _run_in_place(path, tmp_path / "placed", "ingest.in_place=true")
+    assert placed["evaluation"]["metrics"] == copied["evaluation"]["metrics"]
+    assert placed["classes"] == copied["classes"]
+    assert placed["statistics"] == copied["statistics"]
+    assert _report(tmp_path / "placed") == _report(tmp_path / "copied")
+
+
+def _report(output):
+    """What the report of a run says of the model's answers."""
+    page = output / "report.html"
+    result = CliRunner().invoke(cli, ["report", str(output), "--output", str(page), "--json"])
+    assert result.exit_code == 0, result.exception or result.output
+    assert page.stat().st_size > 10_000
+    figures = json.loads(result.output.splitlines()[-1])
+    return figures["matrix"], figures["worst"]

@@ -4,7 +4,10 @@ import json
 
 import pytest
 
+from image_pipeline.components.errors import UserError
+from image_pipeline.named_folder import find_source
 from image_pipeline.run_folder import RunFolder
+from tests.data_set_files import write_tfrecord
 
 pytestmark = pytest.mark.unit
 
@@ -45,3 +48,16 @@ def test_a_summary_with_nan_of_an_earlier_version_is_read(tmp_path):
     assert RunFolder(str(tmp_path)).read_summary() == {"loss": None, "accuracy": 0.5}
     (tmp_path / "summary.json").write_text(json.dumps({"loss": 1}))
     assert RunFolder(str(tmp_path)).read_summary() == {"loss": 1}
+
+
+@pytest.mark.parametrize("images", ["generator:my_data:records", "source:my_data:open_photos"])
+def test_images_that_code_makes_are_no_data_set(images):
+    with pytest.raises(UserError, match=f"{images}' is where images come from, but only what was"):
+        find_source(images)
+
+
+def test_records_of_another_program_are_no_data_set(tmp_path):
+    (tmp_path / "Split-train").mkdir()
+    write_tfrecord(tmp_path / "Split-train" / "data_tfrecord-00000-of-00001.gz", [{"n": 1}])
+    with pytest.raises(UserError, match=f"ingest --images tfrecord:{tmp_path} --output data"):
+        find_source(str(tmp_path))

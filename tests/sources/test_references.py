@@ -1,6 +1,8 @@
 """References as JSON: what the names of chunks depend on."""
 
 import dataclasses
+import datetime
+import decimal
 import json
 import pickle
 
@@ -8,8 +10,10 @@ import pytest
 
 import image_pipeline
 from image_pipeline.components.labels.boxes import BoxAnnotation
+from image_pipeline.components.sources.file_names import find_matching
 from image_pipeline.components.sources.references import Annotations, ImageRef, list_fields
-from image_pipeline.components.sources.rows import Location
+from image_pipeline.components.sources.rows import Location, guess_shape, is_text, plain
+from image_pipeline.components.sources.understood import collect, noticed, understood
 
 pytestmark = pytest.mark.unit
 
@@ -45,3 +49,87 @@ def test_former_names_mean_the_same_and_say_what_they_are_called_now():
         place = ref.place
     assert ref == now and said == now.annotations and place == now.location
     assert pickle.loads(pickle.dumps(ref)) == now
+
+
+@pytest.mark.parametrize(
+    ("data", "is_one"),
+    [
+        (b"", True),
+        ("Café\n\tÅ 🐈".encode(), True),
+        ("Café.jpg".encode("latin-1"), True),
+        ("é".encode("latin-1") * 256, False),  # as bright pixels are
+        (b"a\0b", False),
+        (bytes(range(256)), False),
+    ],
+)
+def test_text_has_no_controls_and_is_utf_8_if_it_is_long(data, is_one):
+    assert is_text(data) is is_one
+
+
+def test_cells_are_what_json_could_have():
+    cells = [b"\xff", datetime.date(2024, 1, 2), decimal.Decimal("1.50"), 3]
+    assert [plain(cell) for cell in cells] == ["\udcff", "2024-01-02", "1.50", 3]
+
+
+@pytest.mark.parametrize(
+    ("values", "shape"),
+    [
+        (784, (28, 28, 1)),
+        (3072, (32, 32, 3)),
+        (1024, (32, 32, 1)),
+        (64, (8, 8, 1)),
+        (192, (8, 8, 3)),
+        (49, None),
+        (147, None),
+        (783, None),
+        (3071, None),
+        (0, None),
+    ],
+)
+def test_a_square_is_likely(values, shape):
+    assert guess_shape(values) == shape
+
+
+def test_sentences_are_collected_in_order_each_once():
+    understood("nobody listens")
+    with collect() as said:
+        understood("val/ is taken as the split eval")
+        understood("the label is the column 'emotion'")
+        understood("val/ is taken as the split eval")
+        with collect() as inner:
+            understood("of another source")
+            noticed("d.jpg is named by no row")
+    understood("nobody listens any more")
+    assert said.understood == [
+        "val/ is taken as the split eval",
+        "the label is the column 'emotion'",
+    ]
+    assert inner.understood == ["of another source"]
+    assert said.noticed == inner.noticed == ["d.jpg is named by no row"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("*.tar", ["a-9.tar", "a-10.tar", "b.tar"]),
+        ("a-{9..10}.tar", ["a-9.tar", "a-10.tar"]),
+        ("{b,a-9}.tar", ["a-9.tar", "b.tar"]),
+        ("{a-*,b}.t?r", ["a-9.tar", "a-10.tar", "b.tar"]),
+        ("{008..010}.tar", ["008.tar", "009.tar", "010.tar"]),  # Named, though not there.
+        ("a-{1..0}.tar", []),
+        ("x{SPAN}.tar", ["x{SPAN}.tar"]),
+        ("gone.tar", ["gone.tar"]),
+        ("*.zip", []),
+    ],
+)
+def test_patterns(tmp_path, pattern, names):
+    for name in ("a-9.tar", "a-10.tar", "b.tar"):
+        (tmp_path / name).touch()
+    (tmp_path / "folder.tar").mkdir()
+    assert find_matching(f"{tmp_path}/{pattern}") == sorted(f"{tmp_path}/{name}" for name in names)
+
+
+def test_a_file_may_be_called_as_a_pattern_is(tmp_path):
+    for name in ("c[1].tar", "c1.tar"):
+        (tmp_path / name).touch()
+    assert find_matching(f"{tmp_path}/c[1].tar") == [f"{tmp_path}/c[1].tar"]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from image_pipeline.components.views import resample
-from image_pipeline.components.views.resample import resample_window
+from image_pipeline.components.views.resample import resample_floats, resample_window
 from tests.drawings import draw_smooth
 
 pytestmark = pytest.mark.unit
@@ -80,3 +80,24 @@ def test_antialiasing_averages_what_it_merges():
     checkerboard = tf.constant(np.indices((8, 8)).sum(0)[..., None] % 2 * 255, tf.uint8)
     smooth = resample_window(checkerboard, tf.constant([2, 2]), tf.constant([0, 0]), (2, 2))
     assert np.abs(smooth.numpy().astype(int) - 128).max() <= 20
+
+
+RESIZED, OFFSET, WINDOW = [17, 20], [2, 3], (15, 9)
+
+
+def _resample(image):
+    return resample_floats(*(tf.constant(each) for each in (image, RESIZED, OFFSET)), WINDOW)
+
+
+def test_floats_are_averaged_unrounded():
+    image = np.random.default_rng(5).uniform(-1e4, 6e4, (37, 53, 2)).astype(np.float32)
+    expected = tf.image.resize(image, RESIZED, antialias=True).numpy()[2:17, 3:12]
+    np.testing.assert_allclose(_resample(image), expected, atol=6e4 * 1e-5)
+
+
+def test_what_is_no_number_spoils_only_what_it_is_part_of():
+    image = np.ones((37, 53, 1), np.float32)
+    image[20, 20] = np.nan
+    expected = tf.image.resize(image, RESIZED, antialias=True).numpy()[2:17, 3:12]
+    np.testing.assert_array_equal(np.isnan(_resample(image)), np.isnan(expected))
+    assert 0 < np.isnan(expected).sum() < 10

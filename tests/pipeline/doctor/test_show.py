@@ -17,8 +17,7 @@ from image_pipeline.doctor.verdict import (
     read_examination,
     write_examination,
 )
-from tests.pipeline.doctor.test_figures import make_stages
-from tests.pipeline.doctor.test_verdict import make_figures
+from tests.pipeline.doctor.test_judged import make_figures, make_stages
 
 pytestmark = pytest.mark.unit
 

@@ -1,7 +1,7 @@
 """Reports of images with tags, values or boxes: what they count, choose and show."""
 
 import json
-import shutil
+import re
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from tests.drawings import draw, encode_png
 from tests.ingest_runs import ingest
 
 pytestmark = pytest.mark.beam
+
 
 COUNT, SIDE = 24, 160
 TAGS = ("sky", "tree", "<b>")
@@ -159,26 +160,6 @@ def test_the_page_of_boxes_names_and_draws_them(folder):
         assert same is (row in bare)
 
 
-@pytest.mark.parametrize(
-    ("kind", "kept"), [("tags", True), ("values", False), ("boxes", True), ("boxes", False)]
-)
-def test_the_page_names_conflicts_by_what_the_images_are_said_to_be(folder, tmp_path, kind, kept):
-    for number in range(COUNT):
-        shutil.copy(folder / f"{number:02d}.png", tmp_path)
-    shutil.copy(tmp_path / "00.png", tmp_path / "copy.png")
-    lines = (folder / f"{kind}.jsonl").read_text().splitlines()
-    copy = json.dumps(json.loads(lines[1]) | {"path": "copy.png"})
-    (tmp_path / f"{kind}.jsonl").write_text("\n".join([*lines, copy]))
-    asked = {"conflicting_labels": "keep"} if kept else {"max_bad_fraction": 0.2}
-    ingest(tmp_path / f"{kind}.jsonl", tmp_path / kind, **asked)
-    _, page = _page(tmp_path, kind)
-    another = {"tags": "other tags", "values": "another value", "boxes": "other boxes"}[kind]
-    assert f">Same file, different {kind}</h3>" in page
-    assert f"as one with {another}: 1; correct the {kind}, and ingest again." in page
-    assert (f"The {kind} of the first file are kept." in page) is kept
-    assert ("All of them, and those they repeat, are rejected" in page) is not kept
-
-
 def test_the_lines_after_an_ingest_say_what_there_is(folder):
     lines = {kind: dict(ingest_rows(summarize_data_set(str(folder / kind))))[kind] for kind in SAID}
     assert lines == {
@@ -186,3 +167,50 @@ def test_the_lines_after_an_ingest_say_what_there_is(folder):
         "values": "0.5 to 6.25, mean 3.375",
         "boxes": "21 of 2 classes, most cat (15), fewest ant (6)",
     }
+
+
+BOX = {"bbox": [1, 1, 3, 3], "category": "a"}
+# By the kind: what the page calls its labels, one that differs, and the labels of two images.
+KINDS = {
+    "class": ("labels", "another label", {"label": "a"}, {"label": "b"}),
+    "tags": ("tags", "other tags", {"tags": ["a"]}, {"tags": ["a", "b"]}),
+    "value": ("values", "another value", {"label": 0.5}, {"label": 1.5}),
+    "boxes": ("boxes", "other boxes", {"boxes": [BOX]}, {"boxes": []}),
+    "mask": ("masks", "another mask", {"mask": "m0.png"}, {"mask": "m1.png"}),
+}
+CLAIMS = {
+    "quarantine": "All of them, and those they repeat, are rejected",
+    "keep_first": "The {labels} of the first file are kept",
+    "keep_all": "Each is stored with its own {labels}",
+}
+
+
+@pytest.mark.parametrize("way", CLAIMS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_becomes_of_them_is_what_the_page_says(tmp_path, kind, way):
+    labels, another, one, other = KINDS[kind]
+    images = tmp_path / "images"
+    images.mkdir()
+    for level in (0, 1):
+        mask = np.full((8, 10), level, np.uint8)
+        (images / f"m{level}.png").write_bytes(encode_png(mask))
+    rows = []
+    for number in range(10):
+        (images / f"{number}.png").write_bytes(encode_png(draw(max(number, 1))))  # 0 repeats 1.
+        rows.append({"path": f"{number}.png", **(other if number == 1 else one)})
+    (images / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    options = {"max_bad_fraction": 0.5, "conflicting_labels": way}
+    if way != "quarantine":
+        options |= {"conflicting_labels": "keep", "duplicates": way}
+    if kind == "mask":
+        options["masks"] = {"classes": ["ground", "block"]}
+    manifest = ingest(images / "t.jsonl", tmp_path / "data", **options)
+    assert manifest.books.written == {"quarantine": 8, "keep_first": 9, "keep_all": 10}[way]
+    page = make_report(str(tmp_path / "data"))[1].decode()
+    section = page.split('<section id="conflicts"')[1].split("</section>")[0]
+    said = " ".join(re.sub("<[^>]*>", "", section).split())
+    assert f"Same file, different {labels}" in said
+    assert f"Files with the same bytes as one with {another}: 1" in said
+    assert f"with {another}: 1; correct the {labels}, and ingest again." in " ".join(page.split())
+    for each, claim in CLAIMS.items():
+        assert (claim.format(labels=labels) in said) == (each == way), said

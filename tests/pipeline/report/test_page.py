@@ -13,8 +13,8 @@ from image_pipeline.components.evaluation.facts import read_evaluation
 from image_pipeline.components.feeding.budget import Stage
 from image_pipeline.doctor.verdict import write_examination
 from image_pipeline.report.page import SECTIONS
+from tests.pipeline.doctor.test_judged import make_figures
 from tests.pipeline.doctor.test_show import examine
-from tests.pipeline.doctor.test_verdict import make_figures
 from tests.pipeline.test_commands import call
 
 pytestmark = pytest.mark.beam
