@@ -1,7 +1,6 @@
 import math
 
 import numpy as np
-import pydantic
 import pytest
 import tensorflow as tf
 
@@ -9,7 +8,7 @@ from image_pipeline.components.augment import draws
 from image_pipeline.components.augment.batch import Batch
 from image_pipeline.components.augment.erase import cutout, random_erasing
 from image_pipeline.components.augment.options import Cutout, RandomErasing
-from tests.augment.ways import check_hangs_on_keys_only, make_batch, make_keys, run_in_all_ways
+from tests.augment.ways import make_batch, make_keys, run_in_all_ways
 
 pytestmark = pytest.mark.unit
 
@@ -89,11 +88,6 @@ def test_the_square_has_its_size_inside_and_less_at_the_edges(size_px):
     assert hidden[[0, -1]].mean() == pytest.approx(size_px / 64, rel=0.35)
 
 
-def test_the_hidden_place_hangs_on_the_key_only():
-    check_hangs_on_keys_only(cutout, Cutout(size_px=3))
-    check_hangs_on_keys_only(random_erasing, RandomErasing(probability=1))
-
-
 @pytest.mark.parametrize("size", [(7, 5, 3), (8, 8, 1), (21, 30, 3)])
 @pytest.mark.parametrize(
     "changes",
@@ -135,16 +129,3 @@ def test_the_area_and_the_aspect_ratio_are_within_their_bounds():
     assert 0.095 * 1e4 < areas.min() < 0.105 * 1e4 and 0.195 * 1e4 < areas.max() < 0.205 * 1e4
     aspects = heights / widths
     assert 1.9 < aspects.min() < 2.1 and 2.9 < aspects.max() < 3.1
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"area": (0.5, 0.1)}, r"area must be two positive "),
-        ({"area": (0.5, 1.5)}, r"at most 1, got 1\.5"),
-        ({"aspect": (0.0, 1.0)}, r"aspect must be two positive "),
-    ],
-)
-def test_bounds_that_cannot_be_are_refused(changes, message):
-    with pytest.raises(pydantic.ValidationError, match=message):
-        RandomErasing(**changes)

@@ -72,13 +72,6 @@ def test_a_constant_image_stays_constant():
     np.testing.assert_array_equal(after.images, white.images)
 
 
-def test_each_image_has_its_own_width():
-    batch = make_batch(8, 9, 9)
-    same = batch._replace(images=batch.images[:1] + batch.images * 0)
-    after = gaussian_blur(same, make_keys(8), GaussianBlur(sigma_px=(0.5, 3), probability=1))
-    assert len({image.tobytes() for image in after.images.numpy()}) == 8
-
-
 @pytest.mark.parametrize(("probability", "least", "most"), [(0, 0, 0), (0.5, 5, 15), (1, 20, 20)])
 def test_as_many_images_are_blurred_as_probable(probability, least, most):
     batch = make_batch(20, 9, 9)

@@ -8,7 +8,6 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from image_pipeline.components.augment import options
 from image_pipeline.components.augment.apply import apply_steps
 from image_pipeline.components.augment.batch import Batch
 from image_pipeline.components.augment.options import STEPS, read_step
@@ -102,26 +101,3 @@ def test_a_mask_drawn_as_its_image_stays_that_of_its_image(step):
     # A mixed level may be one of the three by chance: those have such neighbours.
     differs = is_flat & (images != masks)
     assert differs.sum() <= (0 if step["op"] != "rotate" else 0.004 * differs.size)
-
-
-def test_random_augment_moves_masks_with_its_images():
-    drawn, keys = _regions(60, 30, 26), make_keys(60, seed=4)
-    # Its changes of levels leave black alone; so only where something black is, is compared.
-    step = options.RandAugment(steps=1, magnitude=6, fill=255)
-    two = np.where(drawn > 0, 255, 0).astype(np.uint8)
-    after = apply_steps(Batch(tf.constant(two), tf.constant(two)), keys, [step])
-    images, masks = after.images.numpy(), after.masks.numpy()
-    moved = (masks != two).any(axis=(1, 2, 3))
-    assert 10 < moved.sum() < 55
-    is_flat = np.isin(images, [0, 255])
-    differs = (is_flat & (images != masks))[moved]
-    assert is_flat[moved].mean() > 0.8 and differs.mean() < 0.01
-
-
-@pytest.mark.parametrize(
-    "step", ["grayscale", "gaussian_blur", "cutout", {"op": "color_jitter", "brightness": 0.5}]
-)
-def test_steps_that_move_nothing_give_the_very_masks(step):
-    images, masks = _draw(0, range(256))
-    after = apply_steps(Batch(images, masks), make_keys(COUNT), [read_step(step)])
-    assert after.masks is masks and (after.images.numpy() != images.numpy()).any()

@@ -119,22 +119,3 @@ def _check_same(way: str, eager: dict, other: dict, levels_apart: int) -> None:
             assert apart.max() <= levels_apart, f"{way}: {name}, {apart.max()} levels apart"
         else:
             np.testing.assert_array_equal(other[name], expected, err_msg=f"{way}: {name}")
-
-
-def check_hangs_on_keys_only(
-    step: Step, options: Any, size: tuple[int, int, int] = (8, 8, 3)
-) -> None:
-    """Checks a step that changes most images: by record and epoch anew, whatever the batch is."""
-    image = make_batch(1, *size).images
-    count = 12
-    images = tf.tile(image, [count, 1, 1, 1])
-    first, again, later = (
-        step(Batch(images), make_keys(count, epoch=epoch), options).images.numpy()
-        for epoch in (0, 0, 1)
-    )
-    np.testing.assert_array_equal(first, again)
-    assert len(np.unique(first.reshape(count, -1), axis=0)) > count / 3
-    assert (first != later).any(axis=(1, 2, 3)).mean() > 1 / 3
-    few = tf.constant([7, 2, 10])
-    alone = step(Batch(images[:3]), tf.gather(make_keys(count), few), options).images
-    np.testing.assert_array_equal(alone, first[few])
