@@ -19,9 +19,6 @@ def explain_other_records(folder: str) -> str | None:
     """What a folder without a manifest is, and what ingests it; None if it has no such records.
 
     Nor is it such a folder if it has an index, which ingest writes after the records.
-
-    Args:
-      folder: which has no manifest, or its URI.
     """
     folder = folder.rstrip("/")
     found = files.list_files(folder, in_split("*"))

@@ -103,10 +103,6 @@ class Listing:
 def list_images(images: str, options: IngestOptions) -> Listing:
     """Lists a folder, an archive or a table; of a generator, the shards.
 
-    Args:
-      images: the folder, archive or table, or its URI; or a generator.
-      options: of ingest.
-
     Raises:
       UserError: if the options do not fit what is given, or it cannot be listed.
     """

@@ -96,13 +96,6 @@ def rebuild_saved(
 ) -> keras.Model:
     """Gives a saved network the head of the task, with the saved one's weights if they fit it.
 
-    Args:
-      path: the file, or its URI.
-      head: what the task wants.
-      input_shape: height, width and channels of the normalised images.
-      num_classes: number of values that the head gives.
-      options: how it is compiled.
-
     Raises:
       UserError: if there is no such file, it is no model, or its input or its end do not fit.
     """

@@ -224,14 +224,6 @@ def measure_step(
 ) -> float:
     """Trains a network on black images; one of ImageNet's photos as `training.fine_tuning` does.
 
-    Args:
-      kind: of the labels, as `LabelKind.name` has it.
-      classes: how many there are.
-      model_name: of a network that a configuration can name in a word.
-      height_px: of the model's input.
-      width_px: of the model's input.
-      channels: of the model's input.
-
     Returns:
       Seconds for each image of the fastest step.
     """

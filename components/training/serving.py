@@ -100,11 +100,6 @@ def export_model(
 def export_trained(model: keras.Model, transform_graph_dir: str, export_dir: str) -> None:
     """`export_model` of a model that was trained elsewhere, with all that its graph says of it.
 
-    Args:
-      model: built; takes what `input_fn` gives behind the graph, of `feeding.dtype` float32.
-      transform_graph_dir: the folder of the transform graph, which this package has written.
-      export_dir: where the SavedModel goes.
-
     Raises:
       UserError: if the model cannot be exported, or there is no such graph.
     """
@@ -130,16 +125,7 @@ class ServedModel(tf.Module):
         gives_logits: bool = False,
         task: Task = CLASSIFICATION,
     ):
-        """Holds what the signatures need, so that it is saved with them.
-
-        Args:
-          model: as in `export_model`.
-          transform: the graph that it was trained behind.
-          view: the model's input size.
-          class_names: as in `export_model`.
-          gives_logits: as in `export_model`.
-          task: what the model has learned.
-        """
+        """Holds what the signatures need, so that it is saved with them."""
         super().__init__()
         # Saved are the network's weights, as TensorFlow's own variables: TensorFlow Serving and
         # BulkInferrer restore no others. A function is not tracked, and so neither is the Keras

@@ -62,11 +62,6 @@ def put_step_options(
 def check_engine(spec: Mapping[str, Any], options: KubeflowOptions, *, is_vertex: bool) -> None:
     """Checks that the engine can express all options.
 
-    Args:
-      spec: `pipelineSpec`, whose steps are meant.
-      options: of all steps.
-      is_vertex: whether it is Vertex AI, or else open-source Kubeflow.
-
     Raises:
       UserError: naming the first option that it cannot, and its step.
     """
@@ -188,10 +183,6 @@ def check_remote_beam(spec: Mapping[str, Any], pipeline_root: str) -> None:
 
 def platform_spec(spec: Mapping[str, Any], options: KubeflowOptions) -> dict[str, Any]:
     """`PlatformSpec`, JSON's way.
-
-    Args:
-      spec: `pipelineSpec`, whose steps with containers are meant.
-      options: of all steps.
 
     Returns:
       By executor what its pod is like; empty if no option says anything of pods.

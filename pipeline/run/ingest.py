@@ -29,12 +29,6 @@ def ingest_folder(
 ) -> dict[str, Any]:
     """Ingests a folder of images into an output folder.
 
-    Args:
-      listing: of the images.
-      output_dir: the data set's folder.
-      beam_args: Beam flags; they name the runner and its mode.
-      replace: whether a finished data set of other images or options may be replaced.
-
     Returns:
       The summary: the books, splits, shards, bytes, seconds, peak memory, what was noticed, and how
       many records the data set had before (None if it did not exist).
