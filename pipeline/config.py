@@ -9,7 +9,6 @@ import yaml
 from image_pipeline.components.augment.options import RULES
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.evaluation.rules import SLICES
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.rules import PIXELS
 from image_pipeline.components.inference.options import InferenceOptions
@@ -19,7 +18,7 @@ from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.options import Options, explain_invalid, read_options
 from image_pipeline.components.rules import Rule, check
 from image_pipeline.components.tasks.options import EvaluationOptions
-from image_pipeline.components.tasks.rules import TRAINING, WEIGHED_AND_MIXED
+from image_pipeline.components.tasks.rules import SLICES, TRAINING, WEIGHED_AND_MIXED
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.engine_options import DataflowOptions, KubeflowOptions

@@ -17,10 +17,10 @@ from image_pipeline.components.evaluation.embedding import look_at_records
 from image_pipeline.components.evaluation.evaluation import Measured, read_measured
 from image_pipeline.components.evaluation.facts import ClassFacts, Evaluation, write_evaluation
 from image_pipeline.components.evaluation.metrics import Estimate
-from image_pipeline.components.evaluation.rules import SLICES, find_types
 from image_pipeline.components.labels.kinds import MASKS, find_kind
 from image_pipeline.components.rules import check
 from image_pipeline.components.tasks.options import EvaluationOptions
+from image_pipeline.components.tasks.rules import SLICES, find_types
 from image_pipeline.components.tasks.signatures import (
     CLASSES,
     IMAGE_BYTES,

@@ -1,10 +1,13 @@
-"""What training cannot do with labels of some kind, or a model with such pixels.
+"""What training and evaluation cannot do with labels of some kind, or a model with such pixels.
 
-Known are the `labels`, a `LabelKind`, and the options of `feeding`, `transform` and `training`.
+Known are the `labels`, a `LabelKind`; the `columns` that a table added to the records; and the
+options of `feeding`, `transform`, `training` and `evaluation`.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
+from image_pipeline.components.dataset import record
 from image_pipeline.components.feeding.rules import LABELS
 from image_pipeline.components.labels.kind import LabelKind
 from image_pipeline.components.models.names import WANTED_PIXELS, refuse_model
@@ -60,5 +63,27 @@ TRAINING = (
         "training.model={training.model} wants the pixels of transform.preprocessing_fn="
         "{found[0]}, but it is {found[1]}; set transform.preprocessing_fn={found[0]}, or take "
         "another model.",
+    ),
+)
+
+
+def find_types(columns: Iterable[record.Column]) -> dict[str, record.Dtype]:
+    """The types of the columns by which metrics can be sliced: those of one value."""
+    known = (*record.METADATA_COLUMNS, *columns)
+    return {column.key: column.dtype for column in known if not column.is_list}
+
+
+SLICES = (
+    Rule(
+        lambda labels, evaluation: evaluation.slices and labels.moves,
+        "evaluation.slices works for classification, tagging, regression, but the labels of this "
+        "run are {labels.name}, which have no metrics for each record. Remove it.",
+    ),
+    Rule(
+        lambda columns, evaluation: (
+            (unknown := [n for n in evaluation.slices if n not in find_types(columns)])
+            and (unknown[0], ", ".join(find_types(columns)))
+        ),
+        "evaluation.slices names {found[0]!r}, which is no column of one value; known: {found[1]}.",
     ),
 )

@@ -22,8 +22,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.certificate import Certificate, write_certificate
 from image_pipeline.components.feeding.graph import TransformGraph
-from image_pipeline.components.served.checked import take_views
-from image_pipeline.components.served.decode import ALL_LEVELS, trace_decoder
+from image_pipeline.components.served.decode import ALL_LEVELS, take_views, trace_decoder
 from image_pipeline.components.served.kinds import explain_unserved
 from image_pipeline.components.served.values import decode_values, explain_unread
 from image_pipeline.components.tasks.image_tasks import CLASSIFICATION

@@ -6,10 +6,10 @@ import pytest
 from image_pipeline.components.dataset.record import Column
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.evaluation.facts import COLUMNS, FACTS, OUTLIER_COLUMNS
-from image_pipeline.components.evaluation.rules import SLICES, find_types
 from image_pipeline.components.labels.kinds import BOXES, MASKS
 from image_pipeline.components.rules import check
 from image_pipeline.components.tasks.options import EvaluationOptions
+from image_pipeline.components.tasks.rules import SLICES, find_types
 from tests.pipeline.report.conftest import data_dir, images_dir, run, run_dir  # noqa: F401
 
 pytestmark = pytest.mark.beam

@@ -5,8 +5,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from image_pipeline.components.served.checked import take_views
-from image_pipeline.components.served.decode import decode_image
+from image_pipeline.components.served.decode import decode_image, take_views
 from tests.served import files
 
 pytestmark = pytest.mark.unit

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from image_pipeline.components.images.sound import SoundOptions
 from image_pipeline.components.images.sound import decode_sound as draw_stored
-from image_pipeline.components.served.checked import take_views
-from image_pipeline.components.served.decode import decode_image, decode_sound
+from image_pipeline.components.served.decode import decode_image, decode_sound, take_views
 from image_pipeline.components.served.kinds import explain_unserved
 from tests.served.files import opaque_files
 from tests.sounds import encode

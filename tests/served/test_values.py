@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from image_pipeline.components.served import kinds
-from image_pipeline.components.served.checked import take_views
+from image_pipeline.components.served.decode import take_views
 from image_pipeline.components.served.values import decode_values, explain_unread
 from image_pipeline.components.views.options import ViewOptions
 from tests.images import zoo
