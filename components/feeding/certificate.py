@@ -66,6 +66,24 @@ class Part:
         (epoch, step), (last, end) = self.first, self.end
         return (last - epoch) * self.steps_per_epoch + end - step
 
+    def read_options(self, by_checksum: Mapping[str, str]) -> tuple[ViewOptions, FeedingOptions]:
+        """The options, for data sets in these folders, by their manifests' checksums.
+
+        Raises:
+          UserError: if one is of another version.
+        """
+        try:
+            view, feeding = ViewOptions(**self.view), FeedingOptions(**self.feeding)
+        except ValueError as error:
+            raise UserError(
+                "the model was trained with options that this version does not know, so its "
+                f"batches cannot be named ({error}); use the version that trained it."
+            ) from error
+        if feeding.mix is None:
+            return view, feeding
+        mix = {by_checksum[checksum]: share for checksum, share in feeding.mix.items()}
+        return view, feeding.model_copy(update={"mix": mix})
+
 
 @dataclasses.dataclass(frozen=True)
 class Fed:
@@ -242,7 +260,7 @@ class FedBatches:
         if number in self._opened:
             return self._opened[number]
         part = self._certificate.parts[number]
-        by_checksum = {manifest.checksum: root for root, manifest in self._manifests.items()}
+        by_checksum = {each.checksum or "": root for root, each in self._manifests.items()}
         missing = [checksum for checksum, _ in part.data if checksum not in by_checksum]
         if missing:
             raise UserError(
@@ -262,16 +280,7 @@ class FedBatches:
                 f"that is {', '.join(index.roots)}; name the folders so that they are in the order "
                 "of then."
             )
-        try:
-            view, feeding = ViewOptions(**part.view), FeedingOptions(**part.feeding)
-            if feeding.mix is not None:
-                mix = {by_checksum[checksum]: share for checksum, share in feeding.mix.items()}
-                feeding = feeding.model_copy(update={"mix": mix})
-        except ValueError as error:
-            raise UserError(
-                "the model was trained with options that this version does not know, so its "
-                f"batches cannot be named ({error}); use the version that trained it."
-            ) from error
+        view, feeding = part.read_options(by_checksum)
         reader = BatchReader(index, view, feeding, Passes(mode="train", seed=part.seed))
         if reader.steps != part.steps_per_epoch:
             raise UserError(

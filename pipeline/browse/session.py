@@ -23,12 +23,14 @@ from image_pipeline.browse.pictures import (
 from image_pipeline.browse.views import Views
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.analysis import read_graph
+from image_pipeline.components.feeding.certificate import Part
 from image_pipeline.components.generators.own_rows import OWN_ROWS
 from image_pipeline.components.labels.kinds import find_kind
 from image_pipeline.components.messages import show, suggest
 from image_pipeline.components.names import printable
 from image_pipeline.components.sources.own_source import OWN_SOURCE
 from image_pipeline.named_folder import find_graph, find_whole_run
+from image_pipeline.named_model import find_certificate
 from image_pipeline.run.source_note import read_source
 from image_pipeline.run_config import read_config
 from image_pipeline.show.html import fill_template
@@ -79,6 +81,7 @@ class Session:
         epochs: int = 3,
         seed: int | None = None,
         marks_path: str = "marks.txt",
+        model: str | None = None,
     ):
         """Opens a data set.
 
@@ -91,6 +94,7 @@ class Session:
           epochs: how many views of training are shown of a record.
           seed: of training; None for that of the options.
           marks_path: the list of marks.
+          model: one whose certificate says how views are made, instead of all options.
 
         Raises:
           UserError: if there is none, it was changed, or an option does not fit it.
@@ -100,20 +104,23 @@ class Session:
             source = dataclasses.replace(source, graph_dir=find_graph(graph)[0], run=None)
         elif source.graph_dir is None:
             source = dataclasses.replace(source, run=None)  # It has no options of training yet.
-        # How views are made is said by the run, the graph or the options, if one of them is there.
-        config = None
-        if source.graph_dir is not None or config_path is not None or overrides:
+        self.title, manifest = folder, source.manifest
+        self.catalogue = Catalogue(source.data_dir, manifest)
+        # How views are made is said by a model's certificate, or by the run, the graph or the
+        # options, if one of them is there.
+        self.views = None
+        if model is not None:
+            part = self._find_part(model)
+            made_with = part.read_options({part.data[0][0]: source.data_dir})
+            self.views = Views(self.catalogue, *made_with, None, epochs, part.seed, part)
+        elif source.graph_dir is not None or config_path is not None or overrides:
             given = list(overrides)
             if source.graph_dir is not None and source.run is None and config_path is None:
                 given.insert(0, f"view={read_graph(source.graph_dir).view.model_dump_json()}")
             config = read_config(source, config_path, given)
-        self.title, manifest = folder, source.manifest
-        self.catalogue = Catalogue(source.data_dir, manifest)
-        self.views = None
-        if config is not None:
             seed = config.training.seed if seed is None else seed
-            made_with = (config.view, config.feeding, source.graph_dir, epochs, seed)
-            self.views = Views(self.catalogue, *made_with)
+            shared = (config.view, config.feeding, source.graph_dir, epochs, seed)
+            self.views = Views(self.catalogue, *shared)
         noted = read_source(source.data_dir, manifest)
         # Looking at others' data sets runs no code that these name.
         runs_code = noted is not None and (OWN_SOURCE.matches(noted) or OWN_ROWS.matches(noted))
@@ -121,6 +128,18 @@ class Session:
             source.data_dir, manifest, images or (None if runs_code else noted)
         )
         self.marks = Marks(marks_path)
+
+    def _find_part(self, model: str) -> Part:
+        """The last part of what a model was fed, if that was this data set's train split alone."""
+        part = find_certificate(model).parts[-1]
+        if list(part.data) != [(self.catalogue.manifest.checksum, "train")]:
+            data = ", ".join(f"{split} of {checksum[:16]}…" for checksum, split in part.data)
+            raise UserError(
+                f"{model!r} was fed {data} last, by the checksums of manifests, but a page shows "
+                f"batches of train of {str(self.catalogue.manifest.checksum)[:16]}… alone; "
+                "`image-pipeline seen` names all others."
+            )
+        return part
 
     @functools.cached_property
     def page(self) -> Content:

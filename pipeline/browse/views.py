@@ -16,6 +16,7 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.analysis import read_graph
+from image_pipeline.components.feeding.certificate import Part
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.views.options import ViewOptions
 
@@ -45,6 +46,7 @@ class Views:
       view, feeding: the options of training.
       graph_dir: the transform graph, for the model's input; None without one.
       epochs: how many epochs' views a record has.
+      fed: what of training a model was fed; None to show any batch.
     """
 
     catalogue: Catalogue
@@ -53,6 +55,7 @@ class Views:
     graph_dir: str | None
     epochs: int
     seed: int
+    fed: Part | None = None
 
     def __post_init__(self) -> None:
         """Makes nothing yet."""
@@ -87,8 +90,13 @@ class Views:
         """A batch of training as it is fed; both numbers count from 0.
 
         Raises:
-          UserError: if there is no such batch, or it cannot be made.
+          UserError: if there is no such batch, the model was not fed it, or it cannot be made.
         """
+        if self.fed is not None and not self.fed.first <= (epoch, step) < self.fed.end:
+            first, end = (
+                f"epoch {each[0]} step {each[1]}" for each in (self.fed.first, self.fed.end)
+            )
+            raise UserError(f"the model was fed the batches from {first} up to, but not, {end}.")
         with self._lock:
             return self._batch_once(epoch, step)
 

@@ -16,6 +16,7 @@ from image_pipeline.commands.shared import CONFIG, SET, quiet_libraries, say
 @click.option(
     "--graph", help="Transform graph's folder, or a run's, for eval and train views of DATA."
 )
+@click.option("--model", help="A model, or a run: shows views and batches that it was fed last.")
 @CONFIG
 @SET
 @click.option(
@@ -48,10 +49,15 @@ def browse(port: int, no_open: bool, **asked: Any) -> None:
     class, split, reason and size, shows each record's original, stored, eval and train views side
     by side, and writes what is marked to a list, which `ingest.leave_out` and
     `feeding.select.leave_out` take. Views need to know how they are made: by a run's own options
-    and graph, or by --graph, --config or --set.
+    and graph, by --graph, --config or --set, or by what --model was fed.
 
     The page is for this machine only, behind a random address. Ctrl-C ends it.
     """
+    said = [asked[name] for name in ("graph", "config_path", "seed")]
+    if asked["model"] is not None and (asked["overrides"] or said != [None] * 3):
+        raise click.UsageError(
+            "--model says how views are made; leave out --graph, --config, --set and --seed."
+        )
     with quiet_libraries("browse"):
         from image_pipeline.browse.server import Server, open_page
         from image_pipeline.browse.session import Session

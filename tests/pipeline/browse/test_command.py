@@ -64,7 +64,7 @@ def test_what_is_wrong_is_one_line(browsed, tmp_path, monkeypatch):
     done = call_process("browse", tmp_path)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert done.stderr.startswith("Error: ") and len(done.stderr.splitlines()) == 1
-    for options in (("--port", 70000), ("--epochs", 0)):
+    for options in (("--port", 70000), ("--epochs", 0), ("--model", "m", "--seed", 0)):
         assert call("browse", browsed.data, *options)[0].exit_code == 2
     _, output = call("browse", browsed.data, "--no-open", "--marks", tmp_path)
     assert "Is a directory" in output

@@ -1,5 +1,6 @@
 """What an address may ask for beside a search: a record, a rejected file, a batch of training."""
 
+import dataclasses
 import io
 import json
 import shutil
@@ -15,7 +16,11 @@ from image_pipeline.browse.catalogue import Query
 from image_pipeline.browse.server import App
 from image_pipeline.browse.session import Session
 from image_pipeline.components.dataset.manifest import read_manifest
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.analysis import read_graph
+from image_pipeline.components.feeding.certificate import FedBatches, certify, write_certificate
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.views.options import ViewOptions
 from tests.drawings import draw, encode_png, write_folder
 from tests.ingest_runs import ingest
 from tests.pipeline.browse.browsed import VIEW
@@ -159,6 +164,28 @@ def test_a_batch_needs_to_know_how_views_are_made(browsed, tmp_path, address):
         "It is not known how training's views are made; start with --graph, --config or --set, "
         "or give a run's folder.",
     )
+
+
+def test_a_model_s_batches_are_those_that_it_was_fed(ask, browsed, tmp_path):
+    """By its certificate, up to its end, instead of options."""
+    paths = [str(path) for path in sorted(browsed.data.glob("Split-train/*"))]
+    view = ViewOptions(height_px=8, width_px=8)
+    feeding = FeedingOptions.model_validate({"batch_size": 6, "augment": STEPS})
+    fed = certify(paths, view, feeding, 3, 3).until(2, 1)
+    write_certificate(str(tmp_path), fed)
+    model = asking(browsed.open(tmp_path, model=str(tmp_path)))
+    for epoch, step in ((0, 0), (1, 2), (2, 0)):
+        for address in (f"search?epoch={epoch}&step={step}", f"batch/{epoch}/{step}/1.picture"):
+            answered = model(address)
+            assert answered[0] == 200 and answered == ask(address)
+    names = [each.source for each in FedBatches(fed, [str(browsed.data)]).list_batch(6)]
+    assert [each["path"] for each in model("search?epoch=2&step=0")[1]["entries"]] == names
+    said = "the model was fed the batches from epoch 0 step 0 up to, but not, epoch 2 step 1."
+    assert model("search?epoch=2&step=1") == (422, {"error": said})
+    other = dataclasses.replace(fed.parts[0], data=[("0" * 64, "train"), ("1" * 64, "more")])
+    write_certificate(str(tmp_path), dataclasses.replace(fed, parts=[other]))
+    with pytest.raises(UserError, match=r"was fed train of 0{16}…, more of 1{16}… last"):
+        browsed.open(tmp_path, model=str(tmp_path))
 
 
 def test_batches_without_a_train_split_are_refused(browsed, tmp_path):
