@@ -94,7 +94,7 @@ def _read_json(path: str, columns: Asked) -> Iterator[Row]:
     except ValueError as error:
         raise TableError(getattr(error, "lineno", 1), f"it is no JSON ({error}).") from error
     if isinstance(found, dict):
-        rows = read_coco(found, path, columns)
+        rows = _add_licences(read_coco(found, path, columns), found)
         if has_keypoints:
             noticed(f"{os.path.basename(path)}: keypoints of objects are not read")
         if left_out:
@@ -183,6 +183,19 @@ def read_coco(
     for row in rows[:1]:
         row[BOXES][CLASSES] = list(names.values()) if are_named else [ONLY_CLASS]
     return rows
+
+
+def _add_licences(rows: list[dict[str, Any]], content: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows of all images, each with its `license` by name, if the file lists such."""
+    listed = content.get("licenses")
+    named = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    # As text, since an id may be a number in one place and text in another.
+    names = {str(each.get("id")): each.get("name") or each.get("url") or "" for each in named}
+    images = _list_objects(content, "images")
+    said = [names.get(str(image["license"])) if "license" in image else None for image in images]
+    if not any(said):
+        return rows
+    return [row | {"license": name or ""} for row, name in zip(rows, said, strict=True)]
 
 
 def _read_labels(

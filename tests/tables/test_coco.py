@@ -40,6 +40,24 @@ def test_images_have_their_boxes_in_the_order_of_the_file():
     assert second == {"file_name": "a.jpg", "image_id": 2, "boxes": {"size": [], "boxes": []}}
 
 
+@pytest.mark.parametrize(
+    ("licenses", "expected"),
+    [
+        ([{"id": 1, "name": "CC BY 4.0", "url": "https://a.org"}], ["CC BY 4.0", ""]),
+        ([{"id": "1", "name": "", "url": "https://a.org"}, "other"], ["https://a.org", ""]),
+        ([{"id": 7, "name": "CC BY 4.0"}], [None, None]),
+        ([{"id": 1, "name": ""}], [None, None]),
+        ({"1": "CC BY 4.0"}, [None, None]),
+    ],
+)
+def test_images_have_their_licences_by_name(tmp_path, licenses, expected):
+    path = tmp_path / "coco.json"
+    path.write_text(json.dumps(make_coco(licenses=licenses)))
+    rows = [row.cells for row in read_rows(str(path))]
+    assert [row.get("license") for row in rows] == expected
+    assert [row["file_name"] for row in rows] == ["b.jpg", "a.jpg"]
+
+
 def test_a_category_that_is_not_listed_is_called_by_its_id():
     first, _ = read_coco(make_coco(categories=[]))
     assert [each["category"] for each in first["boxes"]["boxes"]] == [9, 3]
