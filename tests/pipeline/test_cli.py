@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from image_pipeline.cli import call as call_here
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.e2e
@@ -99,23 +100,23 @@ def images(tmp_path_factory):
         ),
     ],
 )
-def test_bad_input_is_one_clear_message(tmp_path, images, arguments, message):
+def test_bad_input_is_one_clear_message(tmp_path, images, capfd, arguments, message):
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("x")
     write_folder(tmp_path / "one", ["cat"], per_class=2)
     filled = [argument.format(tmp=tmp_path, images=images) for argument in arguments]
-    done = call("run", *filled)
-    assert done.returncode == 1
-    assert done.stderr.startswith("Error: ") and message in done.stderr
-    assert "Traceback" not in done.stderr + done.stdout
+    capfd.readouterr()
+    assert call_here(["run", *filled]) == 1
+    out, err = capfd.readouterr()
+    assert err.startswith("Error: ") and message in err
+    assert "Traceback" not in err + out
 
 
 @pytest.mark.parametrize("name", ["file", "file/o"])
-def test_a_demo_that_cannot_be_written_says_so(tmp_path, name):
+def test_a_demo_that_cannot_be_written_says_so(tmp_path, capfd, name):
     (tmp_path / "file").write_text("x")
-    done = call("demo", "--output", str(tmp_path / name))
-    assert done.returncode == 1
-    assert done.stderr.startswith("Error: Cannot write to the output folder")
+    assert call_here(["demo", "--output", str(tmp_path / name)]) == 1
+    assert capfd.readouterr().err.startswith("Error: Cannot write to the output folder")
 
 
 MODEL = """
