@@ -28,9 +28,7 @@ def scale_to_unit(inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     return {
         contract.IMAGE_OUTPUT: tf.cast(inputs[contract.IMAGE_INPUT], tf.float32) / 255.0,
         contract.LABEL_OUTPUT: tft.compute_and_apply_vocabulary(
-            inputs[contract.LABEL_INPUT],
-            default_value=-1,
-            vocab_filename=contract.LABEL_VOCABULARY,
+            inputs[contract.LABEL_INPUT], default_value=-1, vocab_filename=contract.LABEL_VOCABULARY
         ),
     }
 

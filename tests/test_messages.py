@@ -115,10 +115,7 @@ Detected at node 'Cast' defined at (most recent call last):
         (KeyError("accuracy"), "KeyError: 'accuracy'"),
         (RuntimeError(), "RuntimeError"),
         (RuntimeError("\n \n"), "RuntimeError"),
-        (
-            RuntimeError(_REMOTE),
-            "OtherError: the disk is gone [while running 'Ingest/Write']",
-        ),
+        (RuntimeError(_REMOTE), "OtherError: the disk is gone [while running 'Ingest/Write']"),
         (RuntimeError(_GRAPH), "RuntimeError: Incompatible shapes: [32] vs. [32,2]"),
         (RuntimeError(_ROOTS), "RuntimeError: labels must be below 2"),
         (RuntimeError("Graph execution error:"), "RuntimeError: Graph execution error:"),

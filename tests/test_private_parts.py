@@ -113,7 +113,7 @@ NAMES = {
 REPLACED = {
     ("pipeline/kubeflow/client.py", "RESTClientObject.request"): (
         "kfp_server_api.rest"  # kfp gives no time-out to what it asks
-    ),
+    )
 }
 # Python's own, and names that this project gives.
 PUBLIC = {"_asdict", "_exit", "_fields", "_held_functions", "_make", "_replace"}

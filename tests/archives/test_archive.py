@@ -19,12 +19,7 @@ from image_pipeline.components.sources.folder import NOT_A_FILE, list_images
 
 pytestmark = pytest.mark.unit
 
-CONTENT = {
-    "b/2.jpg": b"two" * 100,
-    "b/10.jpg": b"ten",
-    "a/1.png": os.urandom(5000),
-    "c.jpg": b"",
-}
+CONTENT = {"b/2.jpg": b"two" * 100, "b/10.jpg": b"ten", "a/1.png": os.urandom(5000), "c.jpg": b""}
 
 
 def write_tar(path, content=CONTENT):

@@ -5,12 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from image_pipeline.components.arrays.in_place import (
-    check_file,
-    fetch,
-    make_reference,
-    refers,
-)
+from image_pipeline.components.arrays.in_place import check_file, fetch, make_reference, refers
 from image_pipeline.components.dataset.stored import StoredImage
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage

@@ -37,10 +37,7 @@ class _Feeding(Options):
 
 
 NAMES = sorted(options.STEPS)
-CHANGED = [
-    *EXAMPLES,
-    {"op": "my_steps.darken", "arguments": {"most": 30, "names": ["a", "b"]}},
-]
+CHANGED = [*EXAMPLES, {"op": "my_steps.darken", "arguments": {"most": 30, "names": ["a", "b"]}}]
 
 
 def _validation_message(value):
@@ -189,10 +186,7 @@ def test_a_wrong_value_is_refused_by_its_place(settings, rule):
 
 @pytest.mark.parametrize(
     "steps",
-    [
-        ["flip_horizontal", "random_resized_crop"],
-        ["random_resized_crop", "random_resized_crop"],
-    ],
+    [["flip_horizontal", "random_resized_crop"], ["random_resized_crop", "random_resized_crop"]],
 )
 def test_a_random_resized_crop_stands_first_and_once(steps):
     message = _validation_message(steps)

@@ -29,12 +29,7 @@ def _write(folder, name, examples=({"n": 1},), splits=("train", "eval")):
 
 @pytest.mark.parametrize(
     ("name", "further"),
-    [
-        (f"{OWN}.gz", ""),
-        (f"{OWN}.zlib", ""),
-        ("part-0.tfrecord", ""),
-        (OWN, RUN_AGAIN),
-    ],
+    [(f"{OWN}.gz", ""), (f"{OWN}.zlib", ""), ("part-0.tfrecord", ""), (OWN, RUN_AGAIN)],
 )
 def test_what_the_folder_is_and_what_ingests_it_is_said(tmp_path, name, further):
     _write(tmp_path, name)

@@ -23,11 +23,7 @@ from image_pipeline.components.dataset.paths import (
     parse_path,
     parse_split,
 )
-from image_pipeline.components.dataset.pointer import (
-    follow_pointer,
-    make_pointer,
-    write_pointer,
-)
+from image_pipeline.components.dataset.pointer import follow_pointer, make_pointer, write_pointer
 from image_pipeline.components.errors import UserError
 from tests.dataset.listed import write_listed
 

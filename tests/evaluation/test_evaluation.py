@@ -25,11 +25,7 @@ from image_pipeline.components.evaluation.evaluation import BASELINE, CANDIDATE,
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
-from image_pipeline.components.tasks.signatures import (
-    EXAMPLES,
-    SERVE_EXAMPLES,
-    TRANSFORM_FEATURES,
-)
+from image_pipeline.components.tasks.signatures import EXAMPLES, SERVE_EXAMPLES, TRANSFORM_FEATURES
 from image_pipeline.components.training import serving
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs, shards
@@ -121,10 +117,7 @@ def test_of_two_models_the_earlier_ones_answer_is_compared_with_its_own_label():
     extracts = {
         "labels": {CANDIDATE: np.array([1]), BASELINE: np.array([0])},
         "predictions": {CANDIDATE: np.array([0.25, 0.75]), BASELINE: np.array([0.5, 0.25, 0.25])},
-        "features": {
-            "image/filename": np.array([b"a.png"]),
-            "image/source_id": np.array([b"0"]),
-        },
+        "features": {"image/filename": np.array([b"a.png"]), "image/source_id": np.array([b"0"])},
     }
     row = describe_record(extracts, AnswerTable("classification"))
     assert (row["label"], row["prediction"], row["baseline_right"]) == (1, 1, True)

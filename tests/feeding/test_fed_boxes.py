@@ -12,14 +12,7 @@ import tensorflow as tf
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.labels.box_batches import finish_boxes
 from image_pipeline.components.views.options import ViewOptions
-from tests.contracts.fed import (
-    assert_same,
-    by_number,
-    check_follow,
-    open_batches,
-    read,
-    unindexed,
-)
+from tests.contracts.fed import assert_same, by_number, check_follow, open_batches, read, unindexed
 from tests.contracts.kinds import COUNT, CROP, HEIGHT, KINDS, NAMES, WIDTH, write_rows
 from tests.ingest_runs import ingest
 

@@ -28,9 +28,7 @@ def pattern(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"prefetch_batches": 5, "mode": "eval"}],
-    ids=["training", "evaluation"],
+    "options", [{}, {"prefetch_batches": 5, "mode": "eval"}], ids=["training", "evaluation"]
 )
 def test_what_is_held_is_what_was_planned(pattern, graph_dir, options):
     given = [pattern, graph_dir, str(BATCH_SIZE), json.dumps(options)]

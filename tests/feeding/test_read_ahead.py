@@ -12,11 +12,7 @@ from image_pipeline.components.feeding import read_ahead
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.read_ahead import ReadAhead
-from image_pipeline.components.order.batches import (
-    batch_positions,
-    real_records,
-    steps_per_epoch,
-)
+from image_pipeline.components.order.batches import batch_positions, real_records, steps_per_epoch
 from image_pipeline.components.order.shards_order import ShardsOrder
 
 pytestmark = pytest.mark.unit

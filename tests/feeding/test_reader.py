@@ -115,11 +115,7 @@ def test_the_last_batch_is_kept_dropped_or_padded(train_shards):
     }
     full, rest = divmod(records, 4)
     assert rest
-    assert sizes == {
-        "keep": [4] * full + [rest],
-        "drop": [4] * full,
-        "pad": [4] * (full + 1),
-    }
+    assert sizes == {"keep": [4] * full + [rest], "drop": [4] * full, "pad": [4] * (full + 1)}
     padded = drawn(train_shards, 0, {"batch_size": 4, "remainder": "pad"})
     assert padded[-1][rest:] == padded[0][: 4 - rest]
 

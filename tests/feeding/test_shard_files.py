@@ -11,11 +11,7 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.tfrecord import frame
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.records import (
-    find_label_kind,
-    match_files,
-    read_manifests,
-)
+from image_pipeline.components.feeding.records import find_label_kind, match_files, read_manifests
 from image_pipeline.components.labels.kinds import BOXES, CLASSES, MASKS
 from image_pipeline.components.stores import remote
 from image_pipeline.components.stores.objects import Address, ObjectStore

@@ -212,11 +212,7 @@ def test_an_image_that_does_not_lie_in_order_is_brought_into_it():
         ((1,), (LABEL, LABEL), "the item must be 2 values, got tuple of 1"),
         (5, (LABEL, LABEL), "the item must be 2 values, got int"),
         ({"a": 1}, {"b": LABEL}, r"the item must have \['b'\], got \['a'\]"),
-        (
-            (1, {"a": (2, "x")}),
-            (LABEL, {"a": (LABEL, VALUE)}),
-            r"\[1\]\['a'\]\[1\] must be fl",
-        ),
+        ((1, {"a": (2, "x")}), (LABEL, {"a": (LABEL, VALUE)}), r"\[1\]\['a'\]\[1\] must be fl"),
         ([1, 2], TEXT, "the item must be text, got list"),
         ((1, None), (LABEL, LABEL), r"\[1\] must be int64, got NoneType"),
         ([[1], [2, 3]], VALUE, "the item must be float32, got list"),

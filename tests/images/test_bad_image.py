@@ -17,13 +17,7 @@ from PIL import Image, ImageCms, ImageFile
 
 import image_pipeline.components.images
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.images import (
-    color,
-    decode,
-    jpeg,
-    mask_file,
-    sound,
-)
+from image_pipeline.components.images import color, decode, jpeg, mask_file, sound
 from image_pipeline.components.images.bad_image import (
     CORRUPT,
     TRUNCATED,

@@ -12,11 +12,7 @@ from pydicom.data import get_testdata_file
 from pydicom.dataset import Dataset
 from pydicom.encaps import encapsulate
 from pydicom.pixels import apply_color_lut, apply_modality_lut, apply_voi_lut, pixel_array
-from pydicom.uid import (
-    DeflatedExplicitVRLittleEndian,
-    ImplicitVRLittleEndian,
-    JPEGBaseline8Bit,
-)
+from pydicom.uid import DeflatedExplicitVRLittleEndian, ImplicitVRLittleEndian, JPEGBaseline8Bit
 
 from image_pipeline.components.images.bad_image import (
     CORRUPT,

@@ -15,12 +15,7 @@ from image_pipeline.components.images.bad_image import (
     UNSUPPORTED,
     BadImage,
 )
-from image_pipeline.components.images.mask_file import (
-    BAD_MASK,
-    MASK_SIZE,
-    list_values,
-    read_levels,
-)
+from image_pipeline.components.images.mask_file import BAD_MASK, MASK_SIZE, list_values, read_levels
 from image_pipeline.components.images.prepare import PreparedImage, PrepareOptions, prepare_image
 from tests.images.zoo import save_array
 

@@ -210,8 +210,7 @@ SMALL = SoundOptions(sample_rate_hz=8_000, duration_s=0.2, mel_bins=40)
 
 
 @pytest.mark.parametrize(
-    "options",
-    [SoundOptions(), SMALL, SoundOptions(low_hz=125, high_hz=7_500, mel_bins=80)],
+    "options", [SoundOptions(), SMALL, SoundOptions(low_hz=125, high_hz=7_500, mel_bins=80)]
 )
 def test_the_bands_are_those_of_tensorflow(options):
     filters = make_filters(options)

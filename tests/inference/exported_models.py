@@ -34,11 +34,7 @@ def _detector(inputs):
     return {"boxes": boxes, "scores": keras.layers.Reshape([5, 2], name="scores")(scores)}
 
 
-_MODELS = {
-    "classification": _classifier,
-    "segmentation": _segmenter,
-    "detection": _detector,
-}
+_MODELS = {"classification": _classifier, "segmentation": _segmenter, "detection": _detector}
 
 
 @functools.cache

@@ -11,11 +11,7 @@ NAMES = np.array([b"cat", b"dog", b"owl"], object)
 
 
 def test_classes_are_ranked_and_ties_keep_the_vocabularys_order():
-    row = {
-        "probabilities": np.float32([0.25, 0.5, 0.25]),
-        "classes": NAMES,
-        "label": b"dog",
-    }
+    row = {"probabilities": np.float32([0.25, 0.5, 0.25]), "classes": NAMES, "label": b"dog"}
     assert describe_row(row, top=2) == {
         "label": "dog",
         "probability": 0.5,
@@ -47,11 +43,7 @@ def test_a_mask_is_told_by_the_shares_of_its_classes():
         "classes": NAMES,
     }
     told = describe_row(row, top=3)
-    assert told == {
-        "classes": {"owl": 0.75, "cat": 0.25},
-        "confidence": 0.5,
-        "mask_bytes": b"PNG",
-    }
+    assert told == {"classes": {"owl": 0.75, "cat": 0.25}, "confidence": 0.5, "mask_bytes": b"PNG"}
     assert list(told["classes"]) == ["owl", "cat"]
 
 

@@ -247,12 +247,7 @@ def test_panoptic_segments_are_masks_of_categories(tmp_path):
     expected = np.full((30, 40), 65535)
     expected[5:20, 5:20], expected[20:] = 0, 300
     np.testing.assert_array_equal(read, expected)
-    manifest = ingest(
-        root,
-        tmp_path / "out",
-        prepare={"encoding": "png"},
-        max_bad_fraction=0.5,
-    )
+    manifest = ingest(root, tmp_path / "out", prepare={"encoding": "png"}, max_bad_fraction=0.5)
     assert {name: split.mask_pixels for name, split in manifest.splits.items()} == {
         name: {"0": 2 * 225, "1": 2 * 400, "255": 2 * 575} for name in ("train", "eval")
     }

@@ -8,12 +8,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.labels.class_names import ClassNameOptions, find_slips
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.meaning.path_patterns import find_tags, further_of
-from tests.layouts.drawn import (
-    draw_images,
-    labels_of,
-    understand,
-    write_table,
-)
+from tests.layouts.drawn import draw_images, labels_of, understand, write_table
 
 pytestmark = pytest.mark.unit
 _NFC, _NFD = "th\u00e9", "the\u0301"

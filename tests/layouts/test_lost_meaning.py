@@ -11,14 +11,7 @@ from pydicom.data import get_testdata_file
 
 from image_pipeline.api import ingest
 from image_pipeline.components.errors import UserError
-from tests.layouts.drawn import (
-    boxes_of,
-    draw_images,
-    labels_of,
-    splits_of,
-    understand,
-    write_table,
-)
+from tests.layouts.drawn import boxes_of, draw_images, labels_of, splits_of, understand, write_table
 from tests.layouts.test_messy_annotations import problems_of, write, write_voc, write_xml
 
 pytestmark = pytest.mark.unit

@@ -117,10 +117,7 @@ _COUNTS = {"size": [HEIGHT, WIDTH], "counts": [5, 3, 1192]}
 @pytest.mark.parametrize(
     ("outline", "message"),
     [
-        (
-            [[2, 2, 8, 2, 8]],
-            "of a polygon of 5 numbers, where three corners or more have two each",
-        ),
+        ([[2, 2, 8, 2, 8]], "of a polygon of 5 numbers, where three corners or more have two each"),
         ([_SQUARE, [1, 2, 3, 4]], "of a polygon of 4 numbers"),
         ([[2, 2, 8, "x", 8, 8]], "which is no list of numbers"),
         ([[2, 2, 8, None, 8, 8]], "of a polygon of more than 1,048,576 pixels around"),

@@ -7,11 +7,7 @@ from PIL import Image
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.meaning.counted_folders import Tally
-from image_pipeline.components.meaning.label_map import (
-    describe_levels,
-    guess_classes,
-    read_levels,
-)
+from image_pipeline.components.meaning.label_map import describe_levels, guess_classes, read_levels
 from image_pipeline.components.meaning.layout import understand
 from image_pipeline.components.meaning.masks import Masks, find_masks
 from image_pipeline.components.meaning.options import IngestOptions
@@ -62,10 +58,7 @@ def _pairs(image, mask, count=10):
             *("gtFine/val/c/c_{}_gtFine_labelIds.png", "leftImg8bit/val/c"),
             ("leftImg8bit/{key}_leftImg8bit.*", "gtFine/{key}_gtFine_labelIds.png"),
         ),
-        (
-            *("RGB/{}.png", "SemSeg/{}.png", "RGB"),
-            ("RGB/{key}.*", "SemSeg/{key}.png"),
-        ),
+        (*("RGB/{}.png", "SemSeg/{}.png", "RGB"), ("RGB/{key}.*", "SemSeg/{key}.png")),
         ("train/{}.jpg", "trainannot/{}.png", "train", ("train/{key}.*", "trainannot/{key}.png")),
         ("{}.jpg", "{}_mask.png", None, ("{key}.*", "{key}_mask.png")),
         ("cat/{}.jpg", "cat/{}-seg.png", None, ("{key}.*", "{key}-seg.png")),

@@ -32,10 +32,7 @@ pytestmark = pytest.mark.unit
         ({"splits": {"train": 0.8, "eval": 0.3}}, "must add up to 1"),
         ({"splits": {"train/": 0.5, "eval": 0.5}}, "split names are letters"),
         ({"splits": {"train": 1.0, "eval": 0.0}}, "greater than 0"),
-        (
-            {"split_names": {"val": "test"}},
-            "split_names must map to splits, train, eval, got test",
-        ),
+        ({"split_names": {"val": "test"}}, "split_names must map to splits, train, eval, got test"),
         ({"shard_bytes": 0}, "greater than 0"),
         ({"near_duplicates": 9}, "less than or equal to 8"),
         ({"max_bad_fraction": 1.5}, "less than or equal to 1"),

@@ -109,9 +109,7 @@ def test_padding_changes_nothing():
 @pytest.mark.wide
 @pytest.mark.e2e
 @pytest.mark.parametrize(
-    "options",
-    [{"jit_compile": True}, {"steps_per_execution": 2}, {"run_eagerly": True}],
-    ids=str,
+    "options", [{"jit_compile": True}, {"steps_per_execution": 2}, {"run_eagerly": True}], ids=str
 )
 def test_it_is_compiled_as_keras_allows(options):
     images, labels = draw_batch(4)

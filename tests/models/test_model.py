@@ -84,12 +84,7 @@ def test_learns_to_tell_dark_from_bright():
     ("name", "head", "loss", "ids"),
     [
         ("small", "classes", cross_entropy, np.array([2, -1])),
-        (
-            "unet",
-            "masks",
-            unet.cross_entropy,
-            np.stack([np.full((8, 8), id_) for id_ in (2, 255)]),
-        ),
+        ("unet", "masks", unet.cross_entropy, np.stack([np.full((8, 8), id_) for id_ in (2, 255)])),
     ],
 )
 def test_what_a_model_holds_impossible_costs_as_much_as_its_logits_say(name, head, loss, ids):

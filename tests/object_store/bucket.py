@@ -103,11 +103,7 @@ class Bucket:
             return self._objects.pop(name, None) is not None
 
     def list_page(
-        self,
-        prefix: str = "",
-        delimiter: str = "",
-        first_name: str = "",
-        most: int = PAGE_OBJECTS,
+        self, prefix: str = "", delimiter: str = "", first_name: str = "", most: int = PAGE_OBJECTS
     ) -> Page:
         """Lists names that begin with the prefix, from a name on; folders end with the delimiter.
 

@@ -120,10 +120,7 @@ def test_an_epoch_without_a_whole_batch_is_refused():
 
 
 POSITIONS = st.builds(
-    Position,
-    st.integers(-(2**63), 2**63 - 1),
-    st.integers(0, 2**63 - 1),
-    st.integers(0, 2**63 - 1),
+    Position, st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1)
 )
 
 

@@ -5,11 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from image_pipeline.components.order.batches import (
-    batch_positions,
-    steps_per_epoch,
-    worker_bounds,
-)
+from image_pipeline.components.order.batches import batch_positions, steps_per_epoch, worker_bounds
 from image_pipeline.components.order.shards_order import ShardsOrder
 
 pytestmark = pytest.mark.unit

@@ -182,11 +182,7 @@ def test_tfx_s_own_bulk_inferrer_reads_the_artifacts(finished, tmp_path):
     from tfx import v1 as tfx
 
     from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
-    from image_pipeline.components.tasks.signatures import (
-        EXAMPLES,
-        PROBABILITIES,
-        SERVE_EXAMPLES,
-    )
+    from image_pipeline.components.tasks.signatures import EXAMPLES, PROBABILITIES, SERVE_EXAMPLES
 
     _, summary = finished
     kinds = tfx.types.standard_artifacts

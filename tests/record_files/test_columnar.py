@@ -105,9 +105,7 @@ def test_binary_columns_are_images_if_they_begin_as_such(tmp_path, name):
     table = pa.table({"png": IMAGES, "mask": IMAGES[::-1], "note": [b"text"] * COUNT})
     WRITERS[name](tmp_path / name, table)
     source, options = _open(tmp_path / name)
-    assert options.columns == {
-        **{"image": "png", "path": None, "mask": "mask", "note": "note"},
-    }
+    assert options.columns == {**{"image": "png", "path": None, "mask": "mask", "note": "note"}}
     first = next(iter(source.list()))
     assert source.read(first, 10**9) == IMAGES[0]
     assert source.read(first.mask, 10**9) == IMAGES[-1]

@@ -78,12 +78,7 @@ def test_beside_files_of_images_tensors_of_whole_numbers_are_masks(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "beside",
-    [
-        {"rows": 8, "cols": 10, "depth": 3},
-        {"image/shape": [8, 10, 3]},
-        {"shape": [8, 30]},
-    ],
+    "beside", [{"rows": 8, "cols": 10, "depth": 3}, {"image/shape": [8, 10, 3]}, {"shape": [8, 30]}]
 )
 def test_a_shape_beside_the_bytes_is_found(tmp_path, beside):
     source, options = _open(tmp_path, {"image": PIXELS.tobytes(), **beside})

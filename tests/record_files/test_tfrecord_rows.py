@@ -144,8 +144,7 @@ SIDES = [f"image/object/bbox/{side}" for side in ("xmin", "xmax", "ymin", "ymax"
 
 
 @pytest.mark.parametrize(
-    ("named", "classes"),
-    [({"image/object/bbox/label": [7, 3]}, ("3", "7")), ({}, ("object",))],
+    ("named", "classes"), [({"image/object/bbox/label": [7, 3]}, ("3", "7")), ({}, ("object",))]
 )
 def test_classes_of_boxes_may_be_elsewhere_or_nowhere(tmp_path, named, classes):
     box = dict(zip(SIDES, ([0.25, 0.0], [0.5, 1.0], [0.0, 0.5], [1.0, 0.75]), strict=True))

@@ -10,13 +10,7 @@ from image_pipeline.components.meaning.open_source import open_source
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.file_names import find_split
 from image_pipeline.components.sources.source_kinds import kind_of, list_tables
-from tests.data_set_files import (
-    make_table,
-    write_arrow,
-    write_parquet,
-    write_tar,
-    write_tfrecord,
-)
+from tests.data_set_files import make_table, write_arrow, write_parquet, write_tar, write_tfrecord
 from tests.drawings import draw, encode_png
 
 pytestmark = pytest.mark.unit

@@ -23,14 +23,7 @@ from tests.tasks import learned
 from tests.tasks.analysed import analyse
 from tests.tiers import wide
 from tests.training import box_data
-from tests.training.box_data import (
-    CLASSES,
-    MOST,
-    VIEW,
-    draw_boxes,
-    read_examples,
-    split_pattern,
-)
+from tests.training.box_data import CLASSES, MOST, VIEW, draw_boxes, read_examples, split_pattern
 
 pytestmark = pytest.mark.beam
 

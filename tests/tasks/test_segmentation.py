@@ -20,13 +20,7 @@ from tests.tasks import learned
 from tests.tasks.analysed import analyse
 from tests.tiers import wide
 from tests.training import mask_data
-from tests.training.mask_data import (
-    CLASSES,
-    VIEW,
-    draw_pair,
-    read_examples,
-    split_pattern,
-)
+from tests.training.mask_data import CLASSES, VIEW, draw_pair, read_examples, split_pattern
 
 pytestmark = pytest.mark.beam
 

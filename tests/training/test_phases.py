@@ -286,8 +286,7 @@ def test_a_model_without_a_body_or_a_known_head_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("first_step", "parts"),
-    [(0, [(1, 0, 1), (2, 0, 2)]), (5, [(1, 5, 1), (2, 0, 2)])],
+    ("first_step", "parts"), [(0, [(1, 0, 1), (2, 0, 2)]), (5, [(1, 5, 1), (2, 0, 2)])]
 )
 def test_a_phase_begins_with_a_fit_of_its_own(first_step, parts):
     start = resume.Position(0, 1, first_step)

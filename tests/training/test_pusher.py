@@ -29,7 +29,4 @@ def test_a_model_is_pushed_to_a_store_that_tensorflow_does_not_know(tmp_path, mo
     uri = pushed.get_string_custom_property("pushed_destination")
     version = uri.removeprefix(f"{store.folder}/")
     assert version.isdigit()
-    assert store.done == [
-        ("put", f"{version}/variables/a"),
-        ("put", f"{version}/saved_model.pb"),
-    ]
+    assert store.done == [("put", f"{version}/variables/a"), ("put", f"{version}/saved_model.pb")]

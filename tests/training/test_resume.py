@@ -302,10 +302,7 @@ def test_a_store_that_tensorflow_does_not_know_holds_them_too(monkeypatch):
     _store(store.folder, Position(7, 1, 5))
     deleted = [name for what, name in store.done if what == "delete"]
     assert deleted[0] == "000000-000000009/position.json"
-    assert {name.split("/")[4] for name in store.held} == {
-        "000001-000000000",
-        "000001-000000005",
-    }
+    assert {name.split("/")[4] for name in store.held} == {"000001-000000000", "000001-000000005"}
     assert checkpoint.restore_latest(_compiled(), store.folder, 7) == Position(7, 1, 5)
 
 

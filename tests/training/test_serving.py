@@ -387,8 +387,7 @@ def test_loaders_of_tensorflow_1_restore_it_too(model, export_dir, tmp_path):
         loaded = tf.compat.v1.saved_model.load(session, ["serve"], export_dir)
         signature = loaded.signature_def[SERVE_EXAMPLES]
         answer = session.run(
-            signature.outputs[PROBABILITIES].name,
-            {signature.inputs[EXAMPLES].name: examples},
+            signature.outputs[PROBABILITIES].name, {signature.inputs[EXAMPLES].name: examples}
         )
     np.testing.assert_allclose(answer, evaluate(model, examples, tmp_path), rtol=1e-5)
 

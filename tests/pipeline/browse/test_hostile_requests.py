@@ -218,9 +218,7 @@ def test_a_body_is_as_long_as_it_may_be_or_refused(browsed, tmp_path):
     assert mark(body.ljust(servers.MOST_SENT_BYTES + 1))[0] == 413
 
 
-def test_the_browser_gets_the_address_from_a_private_file_that_is_gone_once_it_is_open(
-    monkeypatch,
-):
+def test_the_browser_gets_the_address_from_a_private_file_that_is_gone_once_it_is_open(monkeypatch):
     url, is_open, asked = "http://127.0.0.1:1/token/", threading.Event(), []
     monkeypatch.setattr("webbrowser.open", asked.append)
     with servers.open_page(url, is_open):

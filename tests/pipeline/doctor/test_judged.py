@@ -141,10 +141,7 @@ def make_figures(stages=STAGES, step_ms=40.0, held=None, cold=None, **values):
 
 def make_storage(encoding="jpeg", stored_bytes=50_000.0, pixel_bytes=150_000.0):
     return Storage(
-        encoding=encoding,
-        stored_bytes=stored_bytes,
-        pixel_bytes=pixel_bytes,
-        view_bytes=150_000.0,
+        encoding=encoding, stored_bytes=stored_bytes, pixel_bytes=pixel_bytes, view_bytes=150_000.0
     )
 
 

@@ -68,10 +68,7 @@ def test_what_is_reused_was_not_made():
             {"options": json.dumps(OPTIONS | {"prepare": {"size_px": 64, "color": "rgb"}})},
             "ingest.prepare.size_px 256 → 64",
         ),
-        (
-            {"options": json.dumps(OPTIONS | {"classes": ["a" * 50]})},
-            "ingest.classes changed",
-        ),
+        ({"options": json.dumps(OPTIONS | {"classes": ["a" * 50]})}, "ingest.classes changed"),
     ],
 )
 def test_what_differs_is_the_reason(changed, reason):

@@ -203,12 +203,7 @@ def test_each_step_is_told_when_it_begins_and_ends(server):
         _state("SUCCEEDED", ImageExampleGen="SUCCEEDED", Trainer="SUCCEEDED"),
     ]
     assert _watch(server) == (
-        [
-            "ImageExampleGen: running",
-            "ImageExampleGen: done",
-            "Trainer: running",
-            "Trainer: done",
-        ],
+        ["ImageExampleGen: running", "ImageExampleGen: done", "Trainer: running", "Trainer: done"],
         None,
     )
 

@@ -143,11 +143,7 @@ def test_the_page_shows_the_figures(texts, run):
     best = "The best epoch by early stopping's figure was 2."
     assert f"Training {waited} {started} {best}" in words
     for shown in (
-        *(
-            "Report of the run",
-            "Every file is accounted for",
-            "Rejected files: 2 (7.4 %)",
-        ),
+        *("Report of the run", "Every file is accounted for", "Rejected files: 2 (7.4 %)"),
         *(
             f"Accuracy {score.value:.3f} ({score.low:.3f} to {score.high:.3f}) on {records} record",
             "Not pushed: its Evaluator did not bless it.",
