@@ -50,10 +50,6 @@ _RULE = "images are arrays [N, height, width(, channels)] of numbers, or N files
 def read_array_rows(path: str, columns: Mapping[str, str | None]) -> Iterator[Row]:
     """Reads a file of arrays.
 
-    Args:
-      path: of the file, or its URI.
-      columns: the arrays that are asked for, by what they are.
-
     Yields:
       A row for each image, numbered from 0; first of its cells is the image, an `EmbeddedImage`.
 

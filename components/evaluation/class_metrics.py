@@ -40,10 +40,6 @@ _TIMES = 1000
 def describe_answers(answers: pa.Table, names: Sequence[str]) -> dict[str, Any]:
     """The metrics of all records; see `describe_model.describe_model`.
 
-    Args:
-      answers: at least one row.
-      names: the classes', in the order of their ids.
-
     Returns:
       `answers` as `facts.ClassAnswers`: of `MOST_CONFUSED` pairs of ids at most, with the matrix of
       not more classes than that; and, if an earlier model was asked, `compared`, see

@@ -84,12 +84,6 @@ def describe_model(
 ) -> dict[str, Any]:
     """All metrics of a model, from its answers.
 
-    Args:
-      task: the task's name, one of `MEASURED`.
-      answers: a row for each record that counts.
-      names: of the classes or tags, in the order of their ids.
-      slices: the features of records by which metrics are sliced.
-
     Returns:
       Parts of `facts.Evaluation`: `metrics` and, of at least one record, `constant`, `compared`,
       `answers` and `classes`, with precision, recall and F1 of each class or tag; `slices`.

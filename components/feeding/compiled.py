@@ -59,9 +59,6 @@ def compile_or_keep(
 def compile_pixels(transform_fn: Any) -> Callable[[tf.Tensor], tf.Tensor] | None:
     """Compiles a saved transform graph's image output.
 
-    Args:
-      transform_fn: the signature of a loaded transform graph, see `contract`.
-
     Returns:
       A function from the view's pixels to float32 [batch, height, width, channels], whose output
       has the bits of the graph's own; None, with a warning, if XLA cannot compile the graph or

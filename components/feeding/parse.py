@@ -34,9 +34,6 @@ def columns_of(keys: Sequence[str]) -> list[record.Column]:
 def feature_spec(columns: Sequence[record.Column]) -> dict[str, tf.io.FixedLenFeature]:
     """Derives TensorFlow's parsing spec from the record's columns.
 
-    Args:
-      columns: the columns to parse; features that are not named are skipped.
-
     Returns:
       Feature key to `FixedLenFeature` (scalar columns; a record without one is an error) or
       `RaggedFeature` (list columns; a record without one has an empty list).

@@ -49,9 +49,6 @@ class ExportedModel:
     def __init__(self, folder: str):
         """Loads it.
 
-        Args:
-          folder: that of the SavedModel itself, or its URI.
-
         Raises:
           UserError: if it is not a model, or was not exported by this project.
         """

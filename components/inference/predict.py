@@ -92,13 +92,6 @@ def predict(
     A file that the model cannot decode, but ingest could (a TIFF, a GIF, a sound at another rate),
     is decoded here and handed on as PNG.
 
-    Args:
-      model: the model.
-      images: what is named; see `named_images.read_images`.
-      options: how ingest reads images.
-      top: how many of the likeliest classes or tags are named.
-      batch_size: most images that are asked about at a time.
-
     Yields:
       `file`, and what `describe_row` gives (and `converted: True` if the model could
       not decode the file itself); or `error` and `message`; or, of what is no image and was found

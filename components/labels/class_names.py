@@ -58,10 +58,6 @@ class ClassNameOptions(Options):
 def check_classes(classes: Collection[str], are_tags: bool) -> None:
     """Refuses names that are no names, but rows of 0 and 1.
 
-    Args:
-      classes: the names, or the tags.
-      are_tags: which of these.
-
     Raises:
       UserError: if they are.
     """

@@ -163,11 +163,6 @@ def understand_rows(path: str, options: IngestOptions, rows: TableRows) -> Inges
     What is inferred becomes options, so that it is inferred once, and printed; what cannot be known
     is refused with the options for each meaning.
 
-    Args:
-      path: of the table, or a pattern of one a split.
-      options: that were given.
-      rows: the table's.
-
     Raises:
       UserError: if a label, or the order of boxes' numbers, may be one of several.
     """

@@ -54,10 +54,6 @@ _FEATURES: dict[str, See] = {
 def find_builder(name: str, head: Head) -> BuildModel:
     """The function that builds and compiles a model.
 
-    Args:
-      name: `training.model`: a name, a file that Keras saved, or a dotted path.
-      head: what the model must end in.
-
     Raises:
       UserError: if the model has another end, or a dotted path cannot be loaded.
     """

@@ -216,10 +216,6 @@ def list_files(list_page: ListPage, prefix: str) -> Iterator[Listed]:
     A page has 1,000 files, and the next one can only be asked for when the last one has come. So
     the folders of a large folder are listed side by side: each thread takes some pages of one
     folder, and what is held are these pages, whatever there is in all.
-
-    Args:
-      list_page: asks for one page.
-      prefix: empty, or ending with a slash.
     """
     return _list_from(list_page, prefix, _ask(list_page, prefix))
 

@@ -169,13 +169,7 @@ def _mirrored(folder: str, below: str) -> tuple[str, ...]:
 
 
 def notice_others(form: str, folder: str, taken: Collection[str]) -> None:
-    """Says how many images below a folder no annotation is of, and so are not read.
-
-    Args:
-      form: what annotations are called.
-      folder: the one that is read.
-      taken: what images with annotations are called without their endings.
-    """
+    """Says how many images below a folder no annotation is of, and so are not read."""
     stems = (os.path.splitext(name) for _, _, names in walk(folder) for name in names)
     others = sum(end.lower() in IMAGE_ENDINGS and stem not in taken for stem, end in stems)
     if others:

@@ -31,15 +31,7 @@ class EarlyMetrics(StepsCallback):
         start: Position,
         clock: EpochClock,
     ):
-        """Takes what training is.
-
-        Args:
-          make_eval_data: makes the batches to evaluate with.
-          epochs: how many there are.
-          steps: of each.
-          start: where training begins, or goes on.
-          clock: which leaves out the time that this takes.
-        """
+        """Takes what training is."""
         super().__init__()
         self._make_eval_data, self._clock = make_eval_data, clock
         self._epochs, self._steps = epochs, steps

@@ -145,10 +145,6 @@ def check_for_export(
 ) -> tuple[CheckedModel, ViewOptions, list[str]]:
     """Checks whether a model that somebody else has made can be exported, trained or not.
 
-    Args:
-      model: the model; it need not be compiled.
-      transform_graph_dir: the folder of the graph that it stands behind, of this package.
-
     Returns:
       The model, its input size, and the names of its values.
 

@@ -127,10 +127,6 @@ def _keep(known: tf.Tensor, *values: Any) -> list[Any]:
 def read_class_weights(transform_graph_dir: str, class_names: list[str]) -> np.ndarray:
     """Reads the weights that the analysis left in the graph: records / (classes · class's records).
 
-    Args:
-      transform_graph_dir: the folder that tf.Transform wrote.
-      class_names: the vocabulary, in the order of the ids.
-
     Returns:
       float32 [classes], in the order of the ids. Over the analysed records their mean is 1.
 

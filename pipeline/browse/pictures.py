@@ -71,10 +71,6 @@ def make_thumbnail(pixels: np.ndarray) -> Content:
 def decode_stored(serialized: bytes, labelled: Manifest | None = None) -> np.ndarray:
     """The image of a record (a tf.train.Example) as it is shown.
 
-    Args:
-      serialized: the record.
-      labelled: the manifest of its data set, to lay its mask or boxes over it.
-
     Returns:
       uint8 [height, width, 1 or 3]: the stored pixels, or of other types and channels what
       `show_values` makes of them.

@@ -166,9 +166,6 @@ class Session:
     def search(self, asked: dict[str, str]) -> dict[str, Any]:
         """A page of what a link asks for.
 
-        Args:
-          asked: the fields of `Link`; empty ones are left out.
-
         Raises:
           ValueError: if there is no such field, or a value is wrong.
           IndexError: if there is no such record or file.

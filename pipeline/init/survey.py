@@ -170,11 +170,6 @@ def forecast(
 ) -> tuple[Forecast, Callable[[str], None]]:
     """Forecasts, by some of the images, what an ingest with a configuration takes.
 
-    Args:
-      refs: the images, or of very many, some.
-      text: the configuration.
-      images: how many there are.
-
     Returns:
       The forecast; and what raises as an ingest with a configuration does, if all images are few.
     """

@@ -124,12 +124,7 @@ def _is_data_set(artifact: Mapping[str, Any]) -> bool:
 
 
 def restore_uris(output: Any, uris: dict[str, str]) -> Any:
-    """What a step wrote of its outputs, with URIs where their copies' folders are named.
-
-    Args:
-      output: `ExecutorOutput`, JSON's way.
-      uris: see `map_artifacts`.
-    """
+    """What a step wrote of its outputs, with URIs where their copies' folders are named."""
     if isinstance(output, dict):
         return {key: restore_uris(value, uris) for key, value in output.items()}
     if isinstance(output, list):

@@ -161,10 +161,6 @@ def check_remote_beam(spec: Mapping[str, Any], pipeline_root: str) -> None:
     Ingest's always can: it reads and writes the store itself. Other steps' outputs are a pod's
     folders, where the root is in a store that TensorFlow and Beam do not open.
 
-    Args:
-      spec: `pipelineSpec`, with each step's options.
-      pipeline_root: the URI below which the steps' outputs are kept.
-
     Raises:
       UserError: if a step's workers cannot.
     """
