@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from image_pipeline.commands.shared import CONFIG, SET, quiet_libraries, say
+from image_pipeline.commands.shared import CONFIG, SEED, SET, quiet_libraries, say
 
 
 @click.command()
@@ -26,11 +26,7 @@ from image_pipeline.commands.shared import CONFIG, SET, quiet_libraries, say
     type=click.IntRange(1, 50),
     help="Training views of each record.",
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(-(2**63), 2**63 - 1),
-    help="Seed of training, instead of the option training.seed.",
-)
+@SEED
 @click.option(
     "--marks",
     "marks_path",

@@ -2,7 +2,7 @@
 
 import click
 
-from image_pipeline.commands.shared import CONFIG, SET, quiet_libraries, say
+from image_pipeline.commands.shared import CONFIG, SEED, SET, quiet_libraries, say
 
 _ENDINGS = (".png", ".html")
 
@@ -20,11 +20,7 @@ _ENDINGS = (".png", ".html")
     help="Training views of each record.",
 )
 @click.option("--split", default="train", show_default=True, help="Split to take records from.")
-@click.option(
-    "--seed",
-    type=click.IntRange(-(2**63), 2**63 - 1),
-    help="Seed of training, instead of the option training.seed.",
-)
+@SEED
 @click.option(
     "--output",
     "output_path",

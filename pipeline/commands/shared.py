@@ -52,6 +52,11 @@ FROM = click.option(
     help="Run this and what depends on it; take what comes before from the latest run.",
 )
 TO = click.option("--to", "last", metavar="COMPONENT", help="Run this and what it needs, and stop.")
+SEED = click.option(
+    "--seed",
+    type=click.IntRange(-(2**63), 2**63 - 1),
+    help="Seed of training, instead of the option training.seed.",
+)
 BEAM = click.argument("beam_flags", nargs=-1, type=click.UNPROCESSED)
 
 
