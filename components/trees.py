@@ -24,7 +24,7 @@ Listed = tuple[str, int, int]  # as `files.list_remote_tree` gives it
 
 
 def fetch_tree(folder: str) -> str:
-    """Finds a folder that TensorFlow can read: the given one, or a copy of what it holds now.
+    """Finds a folder that TensorFlow can read: the given one, or a copy of what it shows now.
 
     A copy lasts as long as the process, since an exported model reads its vocabulary once more. It
     is made again only if a file was changed.
@@ -38,7 +38,8 @@ def fetch_tree(folder: str) -> str:
             _refuse_pipe(files.join(folder, name))
     if files.is_known_to_tensorflow(folder):
         return folder
-    if not (listed := tuple(files.list_remote_tree(folder))):
+    found = files.list_remote_tree(folder)
+    if not (listed := tuple(each for each in found if not each[0].startswith("."))):
         raise UserError(
             f"{folder} must hold a graph, a model or a checkpoint, but is empty; check it."
         )

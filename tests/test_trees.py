@@ -75,7 +75,7 @@ def test_what_is_not_there_is_named(store):
 
 
 def test_a_copy_is_made_once_until_something_changes(store):
-    store.held = {f"{URI}/a": b"first", f"{URI}/b/c": b"second"}
+    store.held = {f"{URI}/a": b"first", f"{URI}/b/c": b"second", f"{URI}/.hidden": b"large"}
     copy = trees.fetch_tree(URI)
     assert files.read_file(f"{copy}/a") == b"first"
     assert files.read_file(f"{copy}/b/c") == b"second"

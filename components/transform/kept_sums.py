@@ -25,7 +25,7 @@ from image_pipeline.components.views.options import ViewOptions
 
 KEY = 2
 """How many int64 of a row are the image's hash; its sums follow, see `PixelSums`."""
-_FILE = ".pixel_sums"  # Hidden, so that no reader of the graph fetches it.
+_FILE = ".pixel_sums"  # Hidden, so that who reads a graph in a store does not fetch it.
 _DIGEST = 32
 
 
