@@ -12,7 +12,7 @@ import inspect
 import logging
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from image_pipeline.components.errors import UserError, explain_shortage
 from image_pipeline.components.files import as_text
@@ -112,9 +112,13 @@ def ingest(
     config: Config = None,
     beam_args: Sequence[str] = (),
     replace: bool = False,
+    compare: Literal["times", "bytes", "nothing"] = "times",
     **options: Any,
 ) -> dict[str, Any]:
     """Writes a folder of images as shuffled, sharded TFRecords: `image-pipeline ingest`.
+
+    A data set that is there is brought up to date: images that have not changed are taken from it,
+    and the result is what an ingest of all of them would write.
 
     Args:
       images_dir: the folder of images, or its URI.
@@ -122,6 +126,8 @@ def ingest(
       config: its group `ingest` is used; None for the defaults.
       beam_args: Beam flags; none for the local runner.
       replace: whether a finished data set of other images or options may be replaced.
+      compare: how it is told that an image has not changed: by its file's size and time; by its
+        bytes, which are all read; or not at all, so that all are made again.
       **options: options of `ingest`, e.g. `shards=4` or `prepare={"encoding": "png"}`.
 
     Returns:
@@ -136,7 +142,7 @@ def ingest(
     listing = check_ingest(images_dir, output_dir, chosen, flags)
     from image_pipeline.run.ingest import ingest_folder
 
-    return ingest_folder(listing, output_dir, flags, replace)
+    return ingest_folder(listing, output_dir, flags, replace, compare)
 
 
 @_explained

@@ -16,7 +16,7 @@ from image_pipeline.commands.diff import diff
 from image_pipeline.commands.doctor import doctor
 from image_pipeline.commands.export import export
 from image_pipeline.commands.history import history
-from image_pipeline.commands.ingest import ingest
+from image_pipeline.commands.ingest import ingest, update
 from image_pipeline.commands.init import init
 from image_pipeline.commands.inspect import inspect
 from image_pipeline.commands.options import options
@@ -78,6 +78,7 @@ for command in (
     seen,
     submit,
     train,
+    update,
     verify,
 ):
     cli.add_command(command)

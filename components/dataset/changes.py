@@ -134,8 +134,13 @@ class _Side:
         return {name: value for name, value in values.items() if value not in (None, "")}
 
 
-def find_changes(before_dir: str, now_dir: str) -> Changes:
+def find_changes(before_dir: str, now_dir: str, reads_masks: bool = True) -> Changes:
     """Compares two data sets; their indices are held in memory, about 100 bytes a record.
+
+    Args:
+      before_dir: the earlier one.
+      now_dir: the later one.
+      reads_masks: whether masks are read of which the index says the same; else they count as such.
 
     Raises:
       UserError: if one is no whole data set, or damaged where it is read.
@@ -143,7 +148,7 @@ def find_changes(before_dir: str, now_dir: str) -> Changes:
     before, now = _Side(before_dir), _Side(now_dir)
     old_of = before.find(now.sources)
     rows = np.flatnonzero(old_of >= 0)
-    found = _compare(before, now, old_of[rows], rows)
+    found = _compare(before, now, old_of[rows], rows, reads_masks)
     for row, own in found.items():
         if own.pop(_ID, None):  # Other bytes, which are stored otherwise, too: that goes without.
             own[_CONTENT] = before.hash_of(int(old_of[row])), now.hash_of(row)
@@ -191,14 +196,19 @@ def _at(column: pa.ChunkedArray, row: int) -> Any:
 
 
 def _compare(
-    before: _Side, now: _Side, old_rows: np.ndarray, rows: np.ndarray
+    before: _Side,
+    now: _Side,
+    old_rows: np.ndarray,
+    rows: np.ndarray,
+    reads_masks: bool = True,
 ) -> dict[int, dict[str, tuple[Any, Any]]]:
     """Of each pair of records that differs, by its row now: what differs, and both values."""
     found: dict[int, dict[str, tuple[Any, Any]]] = collections.defaultdict(dict)
     for name, row, values in _compare_columns(before, now, old_rows, rows):
         found[row][name] = values
-    for row, values in _compare_masks(before, now, old_rows, rows, found):
-        found[row][_MASK] = values
+    if reads_masks:
+        for row, values in _compare_masks(before, now, old_rows, rows, found):
+            found[row][_MASK] = values
     return found
 
 
@@ -270,7 +280,8 @@ def _pair(before: _Side, now: _Side, old_of: np.ndarray) -> Iterator[Change]:
             continue
         said = {name: (None, value) for name, value in now.values_of(row).items()}
         yield _judge(path, None if state is None else path, {_STATE: (state, _RECORD), **said})
-    found = _compare(before, now, *(np.array([*each], int) for each in (renamed.values(), renamed)))
+    old_rows, rows = (np.array([*each], int) for each in (renamed.values(), renamed))
+    found = _compare(before, now, old_rows, rows)
     for row, old in renamed.items():
         values = {name: both for name, both in found.get(row, {}).items() if name != _ID}
         yield _judge(_at(names, row), _at(was, old), values)

@@ -16,11 +16,14 @@ MANIFEST = "manifest.json"
 INDEX = "index.parquet"
 ROWS = "index.rows"  # the same in rows of one width; data sets of older versions have none
 QUARANTINE = "quarantine.jsonl"
+QUARANTINED = "quarantine"  # the folder of quarantined files' copies
 DUPLICATES = "duplicates.jsonl"
 NEAR_DUPLICATES = "near_duplicates.jsonl"  # only with the option near_duplicates
 SKIPPED = "skipped.jsonl"  # only if a file was skipped
+SOURCES = ".sources"  # what the next ingest may take over; no part of the data set
+NEXT = ".next"  # what is to take the place of a data set, until it is whole
+GONE = ".gone"  # and what was there, while it does
 WORK = ".work"  # of an ingest by itself, until it has finished
-RETRY = ".retry"  # the same of a retry
 POINTER = "data_set.json"  # in the folder of an artifact whose data set lies elsewhere
 OF_SPLIT, _SHARD = "Split-", "data_tfrecord-"  # TFX's and TFRecord's conventions
 _SHARD_PATH = re.compile(rf"(?P<root>.+)/{OF_SPLIT}(?P<split>[^/]+)/{_SHARD}(?P<shard>\d+)-of-\d+")
@@ -29,6 +32,11 @@ _SHARD_PATH = re.compile(rf"(?P<root>.+)/{OF_SPLIT}(?P<split>[^/]+)/{_SHARD}(?P<
 def in_split(split: str, name: str = "*") -> str:
     """A file's path in a split, below the folder of all splits; `*` matches any."""
     return f"{OF_SPLIT}{split}/{name}"
+
+
+def is_split(name: str) -> bool:
+    """Whether a name in a data set's folder is that of a split's folder."""
+    return name.startswith(OF_SPLIT)
 
 
 def parse_split(path: str) -> str:
@@ -43,7 +51,7 @@ def name_shard(split: str, shard: int, shards: int) -> str:
 
 def name_copy(content: str) -> str:
     """The path of a quarantined file's copy, by the SHA-256 of its bytes; `*` matches any."""
-    return f"quarantine/{content}"
+    return f"{QUARANTINED}/{content}"
 
 
 def match_path(path: str) -> re.Match[str] | None:

@@ -28,6 +28,7 @@ from image_pipeline.components.dataset.complete import find_complete
 from image_pipeline.components.dataset.paths import WORK
 from image_pipeline.components.dataset.pointer import make_pointer, write_pointer
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.earlier import find_latest
 from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.meaning.listing import check_listing, list_images, offer, take
 from image_pipeline.components.meaning.options import IngestOptions
@@ -54,9 +55,11 @@ class ImageExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
         manifest = find_complete(data_dir) if data_dir != examples.uri else None
         if manifest is None:
             listing = take(folder.path, options, exec_properties["fingerprint"])
+            # Beside it are the data sets of earlier runs, whose images may be the same.
             manifest = run_ingest(
                 *(folder.path, data_dir, work_dir, listing.options, self._make_beam_pipeline),
                 listing=listing,
+                earlier=find_latest(data_dir.rstrip("/").rpartition("/")[0]),
             )
         examples.split_names = artifact_utils.encode_split_names(list(manifest.splits))
         examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)

@@ -40,26 +40,32 @@ from image_pipeline.components.dataset.manifest import (
     ListedShard,
     ListedSplit,
     Manifest,
+    has_manifest,
     parse_manifest,
 )
 from image_pipeline.components.dataset.paths import (
     DUPLICATES,
+    GONE,
     INDEX,
     MANIFEST,
     NEAR_DUPLICATES,
+    NEXT,
     QUARANTINE,
-    RETRY,
+    QUARANTINED,
     ROWS,
     SKIPPED,
+    SOURCES,
     in_split,
+    is_split,
     name_copy,
 )
+from image_pipeline.components.ingest.earlier import finish_sources
 from image_pipeline.components.ingest.placed_rows import SourceRows, group_by_rows
 from image_pipeline.components.ingest.plan import NOWHERE, Placement, read_places
 from image_pipeline.components.ingest.prepared import read_rows
 from image_pipeline.components.ingest.ranges import Ranges
 from image_pipeline.components.ingest.shards import ShardTask, WrittenShard
-from image_pipeline.components.ingest.work_folder import RETRY_MARK, WorkFolder
+from image_pipeline.components.ingest.work_folder import WorkFolder
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.threads import call_together, map_in_order
 
@@ -229,16 +235,14 @@ def start_output(
     """Makes sure, before the first shard, that no incomplete output passes for a complete one.
 
     Deletes the manifest of an earlier run, what this run may not overwrite, and what was not
-    finished when an earlier one was killed. A retry that was interrupted cannot go on any more.
+    finished when an earlier one was killed.
 
     Raises:
       UserError: if another run has begun.
     """
     work.check()
-    old = [files.join(output_dir, name) for name in (MANIFEST, NEAR_DUPLICATES, SKIPPED)]
+    old = [files.join(output_dir, name) for name in (MANIFEST, SOURCES, NEAR_DUPLICATES, SKIPPED)]
     files.delete_unfinished(*old, *(files.join(output_dir, name) for name in _ALWAYS))
-    if (marker := files.join(output_dir, RETRY, RETRY_MARK)) != work.join(RETRY_MARK):
-        old.append(marker)
     _, found = call_together(
         lambda: files.delete(*old), lambda: files.list_files(output_dir, in_split("*"))
     )
@@ -314,13 +318,16 @@ def write_manifest(
         options=options.stored_form(),
     )
     content = manifest.to_bytes()
+    written_manifest = parse_manifest(content)
+    checksum = written_manifest.checksum or ""
+    finish_sources(files.join(books_dir, SOURCES), checksum, work.read_fingerprint(), output_dir)
     # Last, so that a folder with a manifest is whole, and only if this run is still the last one.
     work.check()
     call_together(
         lambda: files.write_file(files.join(output_dir, MANIFEST), content),
         lambda: work.finish(content),
     )
-    return parse_manifest(content)
+    return written_manifest
 
 
 def _write_index(
@@ -357,3 +364,28 @@ def _copy_quarantined(books_dir: str, work: WorkFolder, output_dir: str) -> None
     copies = map_in_order(lambda pair: copy_file(*pair), pairs, threads, ahead=1)
     collections.deque(copies, maxlen=0)
     files.delete(*set(found).difference(copied))
+
+
+def take_place(output_dir: str) -> None:
+    """Puts the data set that was written in `NEXT` in the place of the one before, if there is one.
+
+    Both are on this machine. Nothing is copied, so a reader finds no data set for a moment only;
+    and whoever is stopped in that moment goes on when this is called again: first all that was
+    there leaves, which a mark says, then all that is new arrives, the manifest last.
+    """
+    next_dir, gone_dir = (os.path.join(output_dir, name) for name in (NEXT, GONE))
+    mark = os.path.join(gone_dir, "all")
+    if has_manifest(next_dir):
+        os.makedirs(gone_dir, exist_ok=True)
+        if not os.path.exists(mark):
+            named = (MANIFEST, *_ALWAYS, SOURCES, NEAR_DUPLICATES, SKIPPED, QUARANTINED)
+            splits = sorted(name for name in os.listdir(output_dir) if is_split(name))
+            for name in (*named, *splits):
+                with contextlib.suppress(FileNotFoundError):
+                    os.rename(os.path.join(output_dir, name), os.path.join(gone_dir, name))
+            files.write_file(mark, b"")
+        for name in sorted(os.listdir(next_dir), key=lambda name: name == MANIFEST):
+            os.rename(os.path.join(next_dir, name), os.path.join(output_dir, name))
+    if os.path.exists(mark):
+        files.delete_tree(next_dir)
+        files.delete_tree(gone_dir)

@@ -18,8 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset.paths import SOURCES
 from image_pipeline.components.dataset.record import order_names
 from image_pipeline.components.errors import UserError, raise_together
+from image_pipeline.components.ingest.earlier import write_sources
 from image_pipeline.components.ingest.output import write_books, write_refused
 from image_pipeline.components.ingest.placed_rows import SourceRows, write_placed_rows
 from image_pipeline.components.ingest.plan import (
@@ -84,10 +86,12 @@ def plan_shards(
             paths = list(map_in_order(copy, paths, files.count_threads(work.path)))
         sources = SourceRows(paths)
         labels, placement = judge_rows(chunks, work, sources, scratch_dir, options)
-        # The rows are read again, at the same time: those that the lists name, and whole ones,
-        # sorted by shard, so that a task reads its own in one piece.
-        _, row_spans = call_together(
-            lambda: write_books(sources, placement, labels, work.books_dir(plan), options),
+        # The rows are read again, at the same time: those that the lists name, what the next ingest
+        # may take, and whole ones, sorted by shard, so that a task reads its own in one piece.
+        books_dir, taken = work.books_dir(plan), sum(chunk.taken for chunk in chunks)
+        _, _, row_spans = call_together(
+            lambda: write_books(sources, placement, labels, books_dir, options),
+            lambda: write_sources(sources, placement, files.join(books_dir, SOURCES), taken),
             lambda: write_placed_rows(sources, placement, work.placed_path(plan), scratch_dir),
         )
     # Classes are numbered as given, or sorted.

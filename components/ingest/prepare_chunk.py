@@ -11,8 +11,10 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
+
+import pyarrow.compute as pc
 
 from image_pipeline.components import files, progress
 from image_pipeline.components.archives.byte_ranges import read_ahead
@@ -25,9 +27,15 @@ from image_pipeline.components.images.by_extras import list_missing
 from image_pipeline.components.images.mask_file import BAD_MASK, MASK_SIZE
 from image_pipeline.components.images.options import Levels
 from image_pipeline.components.images.prepare import BadImage, PreparedImage, prepare_image
+from image_pipeline.components.ingest.earlier import Earlier, Keys, Known
 from image_pipeline.components.ingest.groups import hash_image
 from image_pipeline.components.ingest.prepared import count_unusable, write_rows
-from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder, name_parts
+from image_pipeline.components.ingest.work_folder import (
+    EARLIER,
+    PreparedChunk,
+    WorkFolder,
+    name_parts,
+)
 from image_pipeline.components.labels.boxes import BAD_BOX
 from image_pipeline.components.labels.kind import Fitted
 from image_pipeline.components.labels.kinds import MASKS
@@ -55,10 +63,14 @@ from image_pipeline.components.sources.source_kinds import check_unchanged, kind
 from image_pipeline.components.tables.table import check_bad_row
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order, usable_cores
 
-CODE_VERSION = 7  # Raise it when the same source and options would give other rows or payloads.
+CODE_VERSION = 8  # Raise it when the same source and options would give other rows or payloads.
 # The options that no row and no payload depends on: those of the plan, and of how the work is done.
 _LATER = {"class_ids", "conflicting_labels", "duplicates", "max_bad_fraction", "near_duplicates"}
 _LATER |= {"seed", "shard_bytes", "shards", "stratify", "threads", "understood"}
+# Those that no image and no mask depends on: of which they are, and what is said of them.
+_OF_NAMES = {"boxes", "class_ids", "classes", "column_types", "columns", "follow_links", "labels"}
+_OF_NAMES |= {"label_pattern", "group_pattern", "split_pattern", "split_names", "splits"}
+_OF_NAMES |= {"leave_out"}
 _PART_ROWS = 4096
 # What is wrong with a table's row, not with an image; that a file is missing behind a URI is only
 # known when it is read.
@@ -69,12 +81,16 @@ _OTHER_MASK = SkippedFile(
     "other_mask", "named as a mask is, but as neither ingest.masks.images nor .masks says"
 )
 
-Read = bytes | BadImage | SkippedFile
+Read = bytes | BadImage | SkippedFile | Known
 Result = TypeVar("Result")
 
 
 def prepare_chunk(
-    chunk: Chunk, images_dir: str, work: WorkFolder, options: IngestOptions
+    chunk: Chunk,
+    images_dir: str,
+    work: WorkFolder,
+    options: IngestOptions,
+    earlier: Earlier | None = None,
 ) -> PreparedChunk:
     """Prepares a chunk's images, or what its shards yield, unless an earlier run already did.
 
@@ -83,6 +99,7 @@ def prepare_chunk(
       images_dir: the folder, table or generator that they are of.
       work: the working folder; it survives a failed run.
       options: of ingest.
+      earlier: the data set from which images are taken that have not changed.
 
     Returns:
       What was prepared.
@@ -90,7 +107,7 @@ def prepare_chunk(
     Raises:
       UserError: if another run has begun, or a file was changed after it was listed.
     """
-    key = name_chunk(chunk, images_dir, work, options)
+    key = name_chunk(chunk, images_dir, work, options, earlier)
     done = work.find_prepared(chunk, key)
     if done is not None and not _may_be_repaired(chunk, done):
         progress.advance(done.found, done.bad, done.skipped)
@@ -98,16 +115,25 @@ def prepare_chunk(
     name, numbered = work.name_attempt(key), (chunk.number, chunk.is_last)
     if kind_of(images_dir).lists_images:
         source = open_source(images_dir, options)
-        source = read_ahead(chunk.refs, source, options.prepare.max_file_bytes)
-        results = map_read(
-            lambda ref, read: prepare_source(ref, source, work, options, read),
-            chunk.refs,
-            source,
-            options,
+        depends_on = _list_depended(images_dir, options, _OF_NAMES)
+        keys = Keys(depends_on, source.root, chunk.refs, earlier)
+        # What has changed is read in threads; the rest is only looked up, in its turn.
+        changed = [ref for ref in chunk.refs if keys.find(ref) is None]
+        source = read_ahead(changed, source, options.prepare.max_file_bytes)
+
+        def prepare(ref: ImageRef, read: tuple[Read, Read | None]) -> tuple[dict, bytes]:
+            return prepare_source(ref, source, work, options, read, keys=keys)
+
+        prepared = map_read(prepare, changed, source, options)
+        known = ((ref, keys.find(ref)) for ref in chunk.refs)
+        results: Iterator[tuple[dict, bytes]] = (
+            next(prepared) if found is None else prepare(ref, skip(ref, options) or (found, None))
+            for ref, found in known
         )
         rows = write_rows(_watch(results, work, chunk.refs), name, work, options.seed)
         bad, skipped = count_unusable(rows)
-        done = PreparedChunk(*numbered, len(chunk.refs), bad, name, skipped)
+        taken = pc.sum(pc.starts_with(rows["chunk"], EARLIER)).as_py() or 0
+        done = PreparedChunk(*numbered, len(chunk.refs), bad, name, skipped, taken=taken)
     else:
         generator = open_generator(images_dir, options)
         results = map_in_order(
@@ -134,17 +160,33 @@ def _may_be_repaired(chunk: Chunk, done: PreparedChunk) -> bool:
     return not is_seen and done.bad > 0
 
 
-def name_chunk(chunk: Chunk, images_dir: str, work: WorkFolder, options: IngestOptions) -> str:
+def name_chunk(
+    chunk: Chunk,
+    images_dir: str,
+    work: WorkFolder,
+    options: IngestOptions,
+    earlier: Earlier | None = None,
+) -> str:
     """A hash of everything that the chunk's rows and payloads depend on."""
-    depends_on = [CODE_VERSION, options.model_dump(mode="json", exclude=_LATER)]
-    depends_on += [options.near_duplicates is not None]  # Its value matters later, in the plan.
+    depends_on = _list_depended(images_dir, options)
     if not work.is_local:
         depends_on += [options.seed]  # See `write_rows`.
-    if not kind_of(images_dir).is_dated:
-        depends_on += [open_source(images_dir, options).root]
-    depends_on += filter(None, [images_version(images_dir), *list_missing()])
+    if earlier is not None:  # Rows say where it has their payloads.
+        depends_on += [dataclasses.astuple(earlier)]
     depends_on += [list_fields(ref) for ref in chunk.refs]
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:32]
+
+
+def _list_depended(
+    images_dir: str, options: IngestOptions, free: Collection[str] = ()
+) -> list[object]:
+    """What prepared images depend on beside their references: code, and all options not free."""
+    depends_on = [CODE_VERSION, options.model_dump(mode="json", exclude={*_LATER, *free})]
+    depends_on += [options.near_duplicates is not None]  # Its value matters later, in the plan.
+    depends_on += [options.label_kind is MASKS]  # Without a mask, an image is not stored then.
+    if not kind_of(images_dir).is_dated:
+        depends_on += [open_source(images_dir, options).root]
+    return [*depends_on, *filter(None, [images_version(images_dir), *list_missing()])]
 
 
 def _watch(
@@ -189,6 +231,7 @@ def prepare_source(
     options: IngestOptions,
     read: tuple[Read, Read | None] | None = None,
     levels: Levels | None = None,
+    keys: Keys | None = None,
 ) -> tuple[dict, bytes]:
     """The way of one image: read it, decide whether it is usable, make what is stored.
 
@@ -199,9 +242,11 @@ def prepare_source(
       options: of ingest.
       read: what `read_pair` gave, if it was read already.
       levels: as of `prepare_image`.
+      keys: what is known of unchanged images, which are neither decoded nor stored again.
 
     Returns:
-      The source's row (see `ROW_SCHEMA`) and the bytes to store, b"" if it is not usable.
+      The source's row (see `ROW_SCHEMA`) and the bytes to store: b"" if it is not usable, or if the
+      row says where they are stored.
 
     Raises:
       UserError: if it is a table's bad row, and these are not to be quarantined.
@@ -213,21 +258,37 @@ def prepare_source(
     if isinstance(data, SkippedFile):
         return row | {"is_skipped": True, "reason": data.kind, "message": data.message}, b""
     annotations, kind = ref.annotations, options.label_kind
+    known = data if isinstance(data, Known) else None
     try:
         if isinstance(data, BadImage):
             raise data
         # The hash comes before all checks: lists name an unusable file by its bytes, too.
-        content = hashlib.sha256(data).digest()
-        row |= {"sha256": content, "source_bytes": len(data)}
-        row["record_id"] = make_record_id(content, row["path"])
+        if isinstance(data, bytes):
+            row |= {"sha256": hashlib.sha256(data).digest(), "source_bytes": len(data)}
+            if keys is not None:
+                row["content_key"] = keys.name_content(row["sha256"], mask)
+                if not options.in_place:  # A record says where its bytes are, which may have moved.
+                    known = keys.find_content(row["content_key"])
+        if known is not None:
+            row |= known.row
+        if keys is not None:
+            row["key"] = keys.name_source(ref)
+        row["record_id"] = make_record_id(row["sha256"], row["path"])
         # What the path and the table tell is checked before the costly part, decoding.
         _check_named(row, ref, options)
-        image = prepare_image(data, options.prepare, levels)
-        stored = make_reference(ref, data, image.encoded) if options.in_place else image.encoded
+        if known is not None:
+            image, stored = known.image, b""
+        else:
+            assert isinstance(data, bytes)
+            image = prepare_image(data, options.prepare, levels)
+            stored = make_reference(ref, data, image.encoded) if options.in_place else image.encoded
         # Masks and boxes follow the image: they are fitted to the size it is stored in.
         further = further_of(ref, options) if annotations is not None else ()
         if kind is MASKS:
-            fitted = _fit_mask(ref, mask, image, options)
+            fitted = _fit_mask(ref, mask, image, options) if known is None else known.fitted
+            if ref.mask is not None:
+                named = os.fsencode(ref.mask.path).decode(errors="backslashreplace")
+                row["mask_source"] = named
         else:
             try:
                 fitted = kind.fit(further[-1] if further else None, image, options.boxes)
@@ -235,18 +296,20 @@ def prepare_source(
                 assert annotations is not None
                 raise BadImage(error.reason, f"{annotations.row}: {error.message}") from error
     except BadImage as error:
+        if known is not None:  # What is said of it, and kept of its bytes, is as of any other.
+            return prepare_source(ref, source, work, options, levels=levels)
         reason, message = error.reason, error.message
         if annotations is not None and reason in _OF_ROWS:
             check_bad_row(message, options)
         if isinstance(data, bytes) and data and not files.is_file(copy := work.copy_path(data)):
             files.write_file(copy, data)
         return row | {"reason": reason, "message": message}, b""
-    # Near-duplicates are of the stored image, which a retry still has when the source is gone.
-    if options.near_duplicates is not None:
+    # Near-duplicates are of the stored image, which is there when the source is gone.
+    if options.near_duplicates is not None and known is None:
         row["perceptual_hash"] = hash_image(image)
     row |= {field.name: getattr(image, field.name) for field in dataclasses.fields(image)}
     del row["encoded"]
-    row["notes"] = [*image.notes, *fitted.notes]
+    row |= {"notes": [*image.notes, *fitted.notes], "image_notes": image.notes}
     if fitted.features:
         row["further"] = json.dumps([*further[:-1], *fitted.features])
     return {**row, **fitted.row}, fitted.stored + stored
@@ -254,6 +317,17 @@ def prepare_source(
 
 def read_pair(ref: ImageRef, source: Source, options: IngestOptions) -> tuple[Read, Read | None]:
     """What is read of a reference and of its mask, or why it cannot be; None where it has none."""
+    if (skipped := skip(ref, options)) is not None:
+        return skipped
+    limit = options.prepare.max_file_bytes
+    image = try_read(ref, source, limit, options.prepare.sound is not None)
+    if ref.mask is None or not isinstance(image, bytes):
+        return image, None
+    return image, try_read(ref.mask, source, limit)
+
+
+def skip(ref: ImageRef, options: IngestOptions) -> tuple[SkippedFile, None] | None:
+    """The same of what is skipped for what it is called; None of all others."""
     if options.leave_out and options.is_left_out(decode_name(ref.path)):
         return _LEFT_OUT, None
     rare = () if options.labels is None else options.labels.rare
@@ -266,11 +340,7 @@ def read_pair(ref: ImageRef, source: Source, options: IngestOptions) -> tuple[Re
         is_image = match_template(templates, ref.path) is not None
         if has_mask_name(ref.path) or (in_mask_folder(ref.path) and not is_image):
             return _OTHER_MASK, None
-    limit = options.prepare.max_file_bytes
-    image = try_read(ref, source, limit, options.prepare.sound is not None)
-    if ref.mask is None or not isinstance(image, bytes):
-        return image, None
-    return image, try_read(ref.mask, source, limit)
+    return None
 
 
 def columns_of(ref: ImageRef, options: IngestOptions) -> dict[str, Any]:
@@ -336,11 +406,9 @@ def _fit_mask(
             raise BadImage(BAD_MASK, read.message)
         if isinstance(read, BadImage):
             raise read
-        fitted = MASKS.fit(read, image, options.masks)
+        return MASKS.fit(read, image, options.masks)
     except BadImage as error:
         is_own = error.reason in (BAD_MASK, MASK_SIZE)
         reason = "no_mask" if error.reason == MISSING_FILE else BAD_MASK
         message = f"its mask {ref.mask.path!r} {'' if is_own else '- '}{error.message}"
         raise BadImage(error.reason if is_own else reason, message) from error
-    source = os.fsencode(ref.mask.path).decode(errors="backslashreplace")
-    return dataclasses.replace(fitted, row={**fitted.row, "mask_source": source})

@@ -13,8 +13,10 @@ from typing import BinaryIO
 import google_crc32c
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index_file import MASK_FIELDS
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.plan import order_keys
@@ -56,6 +58,10 @@ ROW_SCHEMA = pa.schema(
         ("source_width", pa.int32()),
         ("orientation", pa.int32()),
         ("notes", pa.list_(pa.string())),
+        ("image_notes", pa.list_(pa.string())),  # those that are not of its mask or its boxes
+        ("key", pa.binary(16)),  # see `earlier.name_source`; null if it is not usable
+        ("content_key", pa.binary(16)),  # see `earlier.name_content`
+        ("record_length", pa.int64()),  # of the earlier record that the payload is in, with a mask
         ("perceptual_hash", pa.uint64()),  # of the stored image; null unless near_duplicates is set
         ("mask_sha256", pa.binary(32)),  # of the stored mask; the payload begins with it
         *MASK_FIELDS,
@@ -91,6 +97,8 @@ def write_rows(results: Iterable[Result], name: str, work: WorkFolder, seed: int
                 order = np.argsort(order_keys(halves, seed), kind="stable")
                 block = [block[number] for number in order]
             for row, payload in block:
+                if "chunk" in row:  # Its payload is in an earlier data set.
+                    continue
                 row |= {"chunk": name, "payload_offset": offset, "payload_length": len(payload)}
                 row["payload_crc32c"] = google_crc32c.value(payload)
                 offset += len(payload)
@@ -148,11 +156,11 @@ def open_payloads(rows: pa.Table, work: WorkFolder) -> Iterator["PayloadReader |
     would wait for the store.
 
     Args:
-      rows: with the columns chunk, payload_offset and payload_length.
+      rows: with the columns chunk, payload_offset, payload_length and record_length.
       work: the working folder.
     """
     with contextlib.ExitStack() as stack:
-        if work.is_local:
+        if work.is_local and files.is_local(work.earlier):
             yield stack.enter_context(contextlib.closing(PayloadReader(work)))
         else:
             copy = stack.enter_context(tempfile.TemporaryFile())
@@ -180,15 +188,19 @@ class CopiedPayloads:
                 self._offsets[chunk, start] = copy.tell()
                 copy.write(content[start - first : end - first])
 
-    def read(self, chunk: str, offset: int, length: int, crc32c: int) -> bytes:
+    def read(
+        self, chunk: str, offset: int, length: int, crc32c: int, record_length: int | None
+    ) -> bytes:
         """As `PayloadReader.read`."""
         self._copy.seek(self._offsets[chunk, offset])
-        return _check(self._copy.read(length), self._work.payload_path(chunk), length, crc32c)
+        data = self._copy.read(record_length or length)
+        return _check(data, self._work.payload_path(chunk), length, crc32c, record_length)
 
 
 def join_spans(rows: pa.Table) -> list[list[Span]]:
     """Joins the rows' payloads that are close together, up to `_SPAN_BYTES`, in order."""
-    columns = (rows[name].to_pylist() for name in ("chunk", "payload_offset", "payload_length"))
+    lengths = pc.coalesce(rows["record_length"], rows["payload_length"])
+    columns = (each.to_pylist() for each in (rows["chunk"], rows["payload_offset"], lengths))
     joined: list[list[Span]] = []
     for chunk, start, length in sorted(zip(*columns, strict=True)):
         span = (chunk, start, start + length)
@@ -215,8 +227,12 @@ class PayloadReader:
         self._max_open = max_open
         self._open: dict[str, tuple[str, BinaryIO]] = {}
 
-    def read(self, chunk: str, offset: int, length: int, crc32c: int) -> bytes:
+    def read(
+        self, chunk: str, offset: int, length: int, crc32c: int, record_length: int | None
+    ) -> bytes:
         """Reads `length` bytes at `offset` of a chunk's payloads, and verifies their checksum.
+
+        With a `record_length`, so many bytes are there: an earlier record that has the payload.
 
         Raises:
           UserError: if they are not those that were written.
@@ -231,7 +247,8 @@ class PayloadReader:
         self._open[chunk] = opened  # Moves to the end; the first is the one used least recently.
         path, file = opened
         file.seek(offset)
-        return _check(file.read(length), path, length, crc32c)
+        data = file.read(record_length or length)
+        return _check(data, path, length, crc32c, record_length)
 
     def close(self) -> None:
         """Closes the files."""
@@ -240,7 +257,13 @@ class PayloadReader:
         self._open.clear()
 
 
-def _check(data: bytes, path: str, length: int, crc32c: int) -> bytes:
+def _check(data: bytes, path: str, length: int, crc32c: int, record_length: int | None) -> bytes:
+    if record_length is not None:
+        try:
+            values = record.read_features(data, [record.MASK_COLUMN, record.IMAGE_COLUMN])
+        except ValueError as error:
+            raise _damaged(path, "is not as it was written") from error
+        data = values[record.MASK] + values[record.IMAGE]
     if len(data) != length or google_crc32c.value(data) != crc32c:
         raise _damaged(path, "is not as it was written")
     return data
@@ -255,8 +278,9 @@ def _explained(path: str) -> Iterator[None]:
 
 
 def _damaged(path: str, how: str) -> UserError:
-    return UserError(
-        f"{path!r}, which the images are written from, {how}; delete the folder "
-        f"{path.rpartition('/prepared/')[0]!r} and run ingest again on all images, with the same "
-        "options."
-    )
+    folder, is_prepared, _ = path.rpartition("/prepared/")
+    way_out = f"delete the folder {folder!r} and run ingest again on all images, with the same"
+    if not is_prepared:  # It is of an earlier data set.
+        way_out = "run ingest again with --compare nothing, so that all images are read, and the"
+        way_out += " same"
+    return UserError(f"{path!r}, which the images are written from, {how}; {way_out} options.")

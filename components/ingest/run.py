@@ -1,4 +1,4 @@
-"""Ingest, and the retry of quarantined files, as Beam jobs without TFX.
+"""Ingest as a Beam job without TFX.
 
 Only references to files and counts cross Beam's stages, never images: one element for hundreds of
 images. No runner ever shuffles or holds pixels.
@@ -8,7 +8,7 @@ import collections
 import concurrent.futures
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import apache_beam as beam
 from apache_beam.pvalue import AsSingleton
@@ -18,22 +18,13 @@ from apache_beam.utils.windowed_value import WindowedValue
 from image_pipeline.components import files, progress
 from image_pipeline.components.beam.counters import count
 from image_pipeline.components.beam.job import run_job
-from image_pipeline.components.dataset.lists import Quarantined, read_list
-from image_pipeline.components.dataset.manifest import Manifest, read_whole_manifest
+from image_pipeline.components.dataset.manifest import Manifest
+from image_pipeline.components.ingest.earlier import Earlier, fingerprint_sources
 from image_pipeline.components.ingest.find_depth import add_up, count_chunk, find_depth
 from image_pipeline.components.ingest.output import start_output, write_manifest
 from image_pipeline.components.ingest.partition import ShardTask, plan_shards
 from image_pipeline.components.ingest.prepare_chunk import prepare_chunk
-from image_pipeline.components.ingest.retry import (
-    Retry,
-    choose_options,
-    is_interrupted,
-    prepare_quarantined,
-    read_marker,
-    write_marker,
-)
 from image_pipeline.components.ingest.shards import WrittenShard, write_shard
-from image_pipeline.components.ingest.unpack import list_rows, list_shards, unpack_shard
 from image_pipeline.components.ingest.work_folder import (
     ListedChunk,
     PreparedChunk,
@@ -51,6 +42,7 @@ def run_ingest(
     options: IngestOptions,
     make_pipeline: Callable[[], beam.Pipeline],
     listing: Listing | None = None,
+    earlier: Earlier | None = None,
 ) -> Manifest:
     """Ingests a folder of images.
 
@@ -60,18 +52,20 @@ def run_ingest(
       work_dir: the working folder; deleted in the end, kept after a failure.
       make_pipeline: makes the Beam pipeline to run on.
       listing: of these images, with these options, if it was made already.
+      earlier: the data set from which images are taken that have not changed; it stays as it is.
 
     Returns:
-      The manifest.
+      The manifest, which is the same with and without an earlier data set.
 
     Raises:
       UserError: if the person who called can put it right.
       RuntimeError: if a stage lost what entered it; the message names the stage.
     """
-    with WorkFolder(work_dir).hold() as work:
+    earlier_dir = "" if earlier is None else earlier.data_dir
+    with WorkFolder(work_dir, earlier=earlier_dir).hold() as work:
         listing = listing or list_images(images_dir, options)
-        work.keep_listing(listing)
-        ingest = IngestImages(images_dir, output_dir, work, listing.options)
+        work.keep_listing(listing, fingerprint_sources(listing))
+        ingest = IngestImages(images_dir, output_dir, work, listing.options, earlier)
         with run_job(make_pipeline(), work_dir) as root:
             root | "Ingest" >> ingest
         manifest = work.read_finished()
@@ -88,12 +82,14 @@ class IngestImages(beam.PTransform):
       output_dir: where shards, index, books and, last, the manifest are written.
       work: the working folder; kept after a failure, it lets the next run go on.
       options: of ingest.
+      earlier: the data set from which unchanged images are taken.
     """
 
     images_dir: str
     output_dir: str
     work: WorkFolder
     options: IngestOptions
+    earlier: Earlier | None = None
 
     def expand(self, root: beam.Pipeline) -> beam.PCollection:
         """Builds the pipeline; its result has one element, the manifest."""
@@ -117,7 +113,8 @@ class IngestImages(beam.PTransform):
         # The plan needs all chunks, so that an element that the runner lost is noticed before it.
         return (
             chunks
-            | "Prepare" >> beam.Map(prepare_listed, *folders, complete)  # PreparedChunk
+            | "Prepare"
+            >> beam.Map(prepare_listed, *folders, complete, self.earlier)  # PreparedChunk
             | "CollectChunks" >> beam.combiners.ToList()  # [PreparedChunk]
             | "CountFiles" >> beam.Map(self.work.check_prepared)  # [PreparedChunk]
             | "WriteDataSet"
@@ -171,10 +168,14 @@ def list_chunks(images_dir: str, work: WorkFolder, options: IngestOptions) -> It
 
 
 def prepare_listed(
-    listed: ListedChunk, images_dir: str, work: WorkFolder, options: IngestOptions
+    listed: ListedChunk,
+    images_dir: str,
+    work: WorkFolder,
+    options: IngestOptions,
+    earlier: Earlier | None = None,
 ) -> PreparedChunk:
     """Prepares a chunk of the listing, see `prepare_chunk`."""
-    chunk = prepare_chunk(work.read_chunk(listed), images_dir, work, options)
+    chunk = prepare_chunk(work.read_chunk(listed), images_dir, work, options, earlier)
     count(done=chunk.found, bad=chunk.bad, skipped=chunk.skipped)
     return chunk
 
@@ -210,102 +211,3 @@ class WriteShards(beam.DoFn):
         except BaseException:
             concurrent.futures.wait(self._begun)
             raise
-
-
-def run_retry(
-    images_dir: str,
-    output_dir: str,
-    work_dir: str,
-    options: IngestOptions | None,
-    make_pipeline: Callable[[], beam.Pipeline],
-) -> Retry:
-    """Adds those quarantined images to a data set that are usable by now; see `retry`.
-
-    Args:
-      images_dir: the folder of images, or its URI.
-      output_dir: the data set's folder.
-      work_dir: the working folder; deleted in the end, kept after a failure.
-      options: the ones that the data set was written with; None takes them from its manifest.
-      make_pipeline: makes a Beam pipeline to run on.
-
-    Returns:
-      What became of the quarantined files. If none is usable, nothing was changed.
-
-    Raises:
-      UserError: if the person who called can put it right.
-      RuntimeError: if a stage lost what entered it; the message names the stage.
-    """
-    options = options and list_images(images_dir, options).options
-    if not is_interrupted(output_dir, work_dir):
-        files.delete_tree(work_dir)
-        stored = read_whole_manifest(output_dir).options
-        options = choose_options(stored, options)
-        with WorkFolder(work_dir).hold() as work:
-            retried, retry = prepare_quarantined(images_dir, output_dir, work, options)
-            if not retry.repaired:
-                files.delete_tree(work_dir)
-                return retry
-            unpack = UnpackDataSet(retried, retry, images_dir, output_dir, work, options)
-            with run_job(make_pipeline(), work_dir) as root:
-                root | "Retry" >> unpack
-    chunks, retry, stored = read_marker(WorkFolder(work_dir))
-    options = choose_options(stored, options)
-    with WorkFolder(work_dir).hold() as work:
-        with run_job(make_pipeline(), work_dir) as root:
-            chunks_in_one = root | "Start" >> beam.Create([chunks])
-            chunks_in_one | "WriteDataSet" >> WriteDataSet(output_dir, work, options)
-        work.read_finished()
-        files.delete_tree(work_dir)
-    # An undamaged file may conflict with an image of another class that was stored before.
-    quarantined = {line.path for line in read_list(output_dir, Quarantined)}
-    repaired = len(retry.whole) - len(quarantined.intersection(retry.whole))
-    still_bad = retry.still_bad + retry.repaired - repaired
-    return dataclasses.replace(retry, repaired=repaired, still_bad=still_bad, changed=True)
-
-
-@dataclasses.dataclass
-class UnpackDataSet(beam.PTransform):
-    """Restores a data set's rows and payloads, and adds those of the retried files.
-
-    Attributes:
-      retried: the chunks of the retried files.
-      retry: what became of them.
-      images_dir: the folder of images, or its URI.
-      output_dir: the data set's folder.
-      work: the working folder.
-      options: of ingest.
-    """
-
-    retried: list[PreparedChunk]
-    retry: Retry
-    images_dir: str
-    output_dir: str
-    work: WorkFolder
-    options: IngestOptions
-
-    def expand(self, root: beam.Pipeline) -> beam.PCollection:
-        """Builds the pipeline; its result is the marker in the working folder."""
-        folders, options = (self.output_dir, self.work), self.options
-        return (
-            root
-            | "Start" >> beam.Create([self.output_dir])
-            | "ListShards" >> beam.FlatMap(list_shards)  # (split, number, path)
-            | "SpreadShards" >> beam.Reshuffle()
-            | "Unpack" >> beam.Map(unpack_shard, *folders, options)  # name
-            | "Collect" >> beam.combiners.ToList()  # [name]
-            | "CountShards" >> beam.Map(check_unpacked, self.output_dir)  # [name]
-            | "ListRows"
-            >> beam.Map(list_rows, self.retried, self.images_dir, *folders, options)  # [chunk]
-            | "Mark" >> beam.Map(write_marker, self.retry, self.work, options)
-        )
-
-
-def check_unpacked(names: Sequence[str], output_dir: str) -> Sequence[str]:
-    """Passes the unpacked shards on if they are all that the data set has.
-
-    Raises:
-      RuntimeError: if the runner lost one.
-    """
-    if len(names) != (shards := len(list_shards(output_dir))):
-        raise RuntimeError(f"Stage Unpack lost shards: {shards} in, {len(names)} out.")
-    return names

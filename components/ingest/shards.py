@@ -32,7 +32,7 @@ _BATCH_ROWS = 1024  # Rows that are Python's objects at a time.
 _BLOCK_BYTES = 2**21
 
 # Where a stored image is, and what it must be; then what a record needs besides.
-_PLACE = ("chunk", "payload_offset", "payload_length", "payload_crc32c")
+_PLACE = ("chunk", "payload_offset", "payload_length", "payload_crc32c", "record_length")
 _RECORD_ROWS = [
     *_PLACE,
     *("format", "height", "width", "channels", "path", "record_id", "sha256", "label", "further"),

@@ -26,7 +26,8 @@ from image_pipeline.components.sources.references import Chunk
 from image_pipeline.components.threads import map_in_order
 
 _LOG = logging.getLogger(__name__)
-RETRY_MARK = "retry.json"
+EARLIER = "earlier:"
+"""What chunks begin with that are shards of an earlier data set, see `earlier`."""
 _VERSION = 2  # Of what is sealed: raise it when a mark gets another form.
 
 
@@ -58,6 +59,7 @@ class PreparedChunk:
       skipped: how many of them are not images.
       shards: of a generator, how many shards these images are of, which were listed instead.
       parts: into how many pairs of files they are divided; None: they have one, called `name`.
+      taken: how many of the images are of the earlier ingest.
     """
 
     number: int
@@ -68,6 +70,7 @@ class PreparedChunk:
     skipped: int = 0
     shards: int | None = None
     parts: int | None = None
+    taken: int = 0
 
     @property
     def listed(self) -> int:
@@ -124,10 +127,12 @@ class WorkFolder:
       path: the folder, or its URI.
       run: the name of the run; "" for a job that many runs are started from (a template), which is
         not checked.
+      earlier: the folder of the data set from which chunks of some names are, see `earlier`.
     """
 
     path: str
     run: str = ""
+    earlier: str = ""
 
     @property
     def is_local(self) -> bool:
@@ -145,7 +150,9 @@ class WorkFolder:
         return self.join("prepared", f"{name}.arrow")
 
     def payload_path(self, name: str) -> str:
-        """The file of a chunk's prepared images."""
+        """The file of a chunk's prepared images; or the shard of an earlier data set."""
+        if name.startswith(EARLIER):
+            return files.join(self.earlier, name.removeprefix(EARLIER))
         return self.join("prepared", f"{name}.payload")
 
     def copy_path(self, data: bytes) -> str:
@@ -250,7 +257,7 @@ class WorkFolder:
 
     # The listing.
 
-    def keep_listing(self, listing: Listing) -> list[ListedChunk]:
+    def keep_listing(self, listing: Listing, fingerprint: str = "") -> list[ListedChunk]:
         """Writes a listing's chunks, and which they are, for `run.list_chunks` and `count_listed`.
 
         Of a generator, these are shards; how many images they hold is not known yet.
@@ -267,6 +274,7 @@ class WorkFolder:
         chunks = list(map_in_order(keep, listing.chunks, threads, ahead=1))
         self.check()
         kept = {"run": self.run, "chunks": [dataclasses.astuple(chunk) for chunk in chunks]}
+        kept["fingerprint"] = fingerprint
         files.write_file(self.join("listed.json"), json.dumps(kept).encode())
         return chunks
 
@@ -277,6 +285,13 @@ class WorkFolder:
         except FileNotFoundError:
             return None
         return kept["run"], [ListedChunk(*each) for each in kept["chunks"]]
+
+    def read_fingerprint(self) -> str:
+        """See `earlier.fingerprint_sources`; "" if that of the listing is not known."""
+        try:
+            return json.loads(files.read_file(self.join("listed.json")))["fingerprint"]
+        except FileNotFoundError:
+            return ""
 
     def read_chunk(self, chunk: ListedChunk) -> Chunk:
         """Reads the references of a chunk; raises as `check`."""

@@ -148,9 +148,9 @@ def make_chunks(
     yield Chunk(number, True, tuple(pending))
 
 
-def list_fields(ref: ImageRef) -> list[object]:
+def list_fields(ref: ImageRef, with_annotations: bool = True) -> list[object]:
     """What `dataclasses.astuple` gives, as JSON has it, in a third of its time."""
-    annotations, location = ref.annotations, ref.location
+    annotations, location = ref.annotations if with_annotations else None, ref.location
     of_location: object = location and Location.fields(location)
     if location and location.within:
         of_location = dataclasses.astuple(location)

@@ -1,5 +1,6 @@
 """Ingest alone, without TFX: the same code and the same bytes as in the pipeline."""
 
+import contextlib
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -9,52 +10,89 @@ from rich.console import Console
 
 from image_pipeline.components import files
 from image_pipeline.components.beam.flags import parse_flags, reject_flags
+from image_pipeline.components.dataset.changes import find_changes
 from image_pipeline.components.dataset.manifest import read_manifest
-from image_pipeline.components.dataset.paths import WORK
+from image_pipeline.components.dataset.paths import NEXT, WORK
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.retry import retry_work_dir
-from image_pipeline.components.ingest.run import run_ingest, run_retry
+from image_pipeline.components.ingest.earlier import (
+    Compare,
+    count_taken,
+    find_earlier,
+    is_unchanged,
+)
+from image_pipeline.components.ingest.output import take_place
+from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.locks import hold_lock
 from image_pipeline.components.meaning.listing import Listing
-from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.run.engine import make_paths_absolute
-from image_pipeline.run.source_note import check_same_source, read_source, write_source
+from image_pipeline.run.source_note import check_same_source, write_source
 from image_pipeline.run.used_memory import watch_memory
 from image_pipeline.show.ingest_summary import ingest_rows, summarize_data_set
 from image_pipeline.show.terminal import print_rows
 
 
 def ingest_folder(
-    listing: Listing, output_dir: str, beam_args: Sequence[str], replace: bool = False
+    listing: Listing,
+    output_dir: str,
+    beam_args: Sequence[str],
+    replace: bool = False,
+    compare: Compare = "times",
 ) -> dict[str, Any]:
     """Ingests a folder of images into an output folder.
 
+    Of a data set that is there, images are taken that have not changed since; on this machine it
+    stays whole until the new one is.
+
+    Args:
+      listing: of the images.
+      output_dir: the data set's folder.
+      beam_args: Beam flags; they name the runner and its mode.
+      replace: whether a finished data set of other images or options may be replaced.
+      compare: how images are compared with those of a data set that is there.
+
     Returns:
-      The summary: the books, splits, shards, bytes, seconds, peak memory, what was noticed, and how
-      many records the data set had before (None if it did not exist).
+      The summary: the books, splits, shards, bytes, seconds, peak memory, what was noticed, how
+      many records the data set had before (None if it did not exist), how many images are of it,
+      and what happened to the others (see `changes.KINDS`).
     """
     (output_dir,) = make_paths_absolute(beam_args, output_dir)
     started = time.monotonic()
     with hold_lock(output_dir) as check_lock, watch_memory() as memory:
-        try:
-            before = read_manifest(output_dir).books.written
-        except (FileNotFoundError, UserError):  # There is none, or its manifest is damaged.
-            before = None
+        is_local, next_dir = files.is_local(output_dir), files.join(output_dir, NEXT)
+        if is_local:  # An ingest may have been stopped just before its end.
+            take_place(output_dir)
+        known, changed = None, dict[str, int]()
+        with contextlib.suppress(FileNotFoundError, UserError):  # There is none, or it is damaged.
+            known = read_manifest(output_dir)
         if not replace:
             check_same_source(output_dir, listing)
-        manifest = run_ingest(
-            listing.images,
-            output_dir,
-            files.join(output_dir, WORK),
-            listing.options,
-            lambda: make_beam_pipeline(beam_args),
-            listing,
-        )
-        check_lock()
-        write_source(output_dir, listing.images, manifest)
+        earlier = find_earlier(output_dir, compare) if is_local else None
+        if earlier and known and is_unchanged(earlier, listing):
+            taken = known.books.found  # All of it, as it is.
+        else:
+            if is_local and earlier is None:
+                files.delete_tree(next_dir)
+            manifest = run_ingest(
+                listing.images,
+                output_dir if earlier is None else next_dir,
+                files.join(output_dir, WORK),
+                listing.options,
+                lambda: make_beam_pipeline(beam_args),
+                listing,
+                earlier,
+            )
+            check_lock()
+            if earlier is not None:
+                counts = find_changes(output_dir, next_dir, reads_masks=False).counts
+                changed = {kind: count for kind, count in counts.items() if count}
+                take_place(output_dir)
+            write_source(output_dir, listing.images, manifest)
+            taken = count_taken(output_dir)
     return summarize_data_set(output_dir) | {
         "noticed": list(listing.noticed),
-        "written_before": before,
+        "written_before": known and known.books.written,
+        "taken": taken,
+        "changed": changed,
         "seconds": round(time.monotonic() - started, 1),
         "peak_rss_mb": round(memory.peak_rss_mb),
     }
@@ -76,53 +114,3 @@ def print_ingest(summary: dict[str, Any], output_dir: str, console: Console) -> 
     """Prints an ingest's results."""
     took = f"{summary['seconds']} s, {summary['peak_rss_mb']:,} MB peak"
     print_rows([*ingest_rows(summary), ("took", took), ("data set", output_dir)], console)
-
-
-def retry_folder(
-    images_dir: str, output_dir: str, options: IngestOptions | None, beam_args: Sequence[str]
-) -> dict[str, Any]:
-    """Adds the quarantined files of a data set that have been repaired.
-
-    Args:
-      images_dir: the folder of images, or its URI.
-      output_dir: the data set's folder.
-      options: of ingest; None takes those of the data set.
-      beam_args: Beam flags; they name the runner and its mode.
-
-    Returns:
-      What became of them (see `retry.Retry`), and the summary of the data set.
-    """
-    images_dir, output_dir = make_paths_absolute(beam_args, images_dir, output_dir)
-    with hold_lock(output_dir) as check_lock:
-        try:
-            source = read_source(output_dir, read_manifest(output_dir)) or images_dir
-        except FileNotFoundError:  # An interrupted retry continues.
-            source = images_dir
-        retry = run_retry(
-            images_dir,
-            output_dir,
-            retry_work_dir(output_dir),
-            options,
-            lambda: make_beam_pipeline(beam_args),
-        )
-        manifest = read_manifest(output_dir)
-        if retry.changed:
-            check_lock()
-            write_source(output_dir, source, manifest)
-    counted = ("quarantined", "repaired", "still_bad", "gone")
-    return {
-        "retried": {name: getattr(retry, name) for name in counted},
-        "changed": retry.changed,
-        **summarize_data_set(output_dir),
-    }
-
-
-def print_retry(summary: dict[str, Any], console: Console) -> None:
-    """Prints what became of the quarantined files."""
-    retried = summary["retried"]
-    rows = [(name.replace("_", " "), f"{count:,}") for name, count in retried.items()]
-    print_rows(rows, console)
-    if summary["changed"]:
-        print_rows(ingest_rows(summary), console)
-    else:
-        console.print("No file has been repaired; the data set is unchanged.")

@@ -13,13 +13,20 @@ import pydantic
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset.index_file import scan_index
-from image_pipeline.components.dataset.manifest import Manifest, read_manifest
+from image_pipeline.components.dataset.manifest import (
+    Manifest,
+    has_manifest,
+    read_manifest,
+    read_whole_manifest,
+)
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.output import take_place
 from image_pipeline.components.json_files import read_json
 from image_pipeline.components.meaning.listing import Listing
 from image_pipeline.components.meaning.options import IngestOptions, flatten_options
 from image_pipeline.components.messages import show
 from image_pipeline.components.names import decode_name
+from image_pipeline.run_folder import RunFolder
 
 _NOTE = ".source.json"
 # These decide whether a run ends, or what is said of it, and nothing of what it writes.
@@ -111,3 +118,30 @@ def _compare_options(stored: dict, options: IngestOptions) -> str:
         for key in sorted(compared)
         if old.get(key) != new.get(key)
     )
+
+
+def find_written(data_dir: str) -> tuple[str | None, IngestOptions]:
+    """The images that a data set was made from, if that is known, and the options.
+
+    Raises:
+      UserError: if there is no data set, or another version wrote it.
+    """
+    if files.is_local(data_dir):  # An update may have been stopped just before its end.
+        take_place(data_dir)
+    if not has_manifest(data_dir) and RunFolder(data_dir).list_data_sets():
+        raise UserError(
+            f"{data_dir!r} is a run's folder, whose data sets stay as they are; run again with the "
+            "same --images and --output: it ingests what has changed, too."
+        )
+    manifest = read_whole_manifest(data_dir)
+    try:
+        options = IngestOptions.read_stored(manifest.options)
+    except pydantic.ValidationError as error:
+        raise UserError(
+            "The data set's manifest has options that this version does not know; "
+            f"run ingest again on the whole folder. ({error.errors()[0]['msg']})"
+        ) from error
+    # Levels that were found are found again.
+    depth = options.prepare.depth.model_copy(update={"found": None})
+    prepare = options.prepare.model_copy(update={"depth": depth})
+    return read_source(data_dir, manifest), options.model_copy(update={"prepare": prepare})

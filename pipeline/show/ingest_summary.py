@@ -137,17 +137,20 @@ def describe_inferred(understood: Iterable[str], noticed: Iterable[str]) -> list
     return taken + [("look at", printable(sentence)) for sentence in noticed]
 
 
+def _say_counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items())
+
+
 def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
     """The lines that describe an ingest."""
-    splits, reasons = (
-        ", ".join(f"{name} {count:,}" for name, count in ingest[counts].items())
-        for counts in ("splits", "quarantine_reasons")
-    )
+    splits, reasons = (_say_counts(ingest[counts]) for counts in ("splits", "quarantine_reasons"))
     # The change since the last ingest must not go unnoticed: folders get replaced.
     before, written = ingest.get("written_before"), ingest["written"]
     changed = "" if before in (None, written) else f"; {before:,} before"
+    taken = f", {ingest['taken']:,} of them as they were" if ingest.get("taken") else ""
     rows = [
-        ("images found", f"{ingest['found']:,}"),
+        ("images found", f"{ingest['found']:,}{taken}"),
+        *([("changed", _say_counts(ingest["changed"]))] if ingest.get("changed") else ()),
         ("written", f"{written:,} ({splits}){changed}"),
         ("rejected", f"{ingest['quarantined']:,}" + (f" ({reasons})" if reasons else "")),
         ("duplicates", f"{ingest['duplicates']:,}"),

@@ -16,7 +16,6 @@ from image_pipeline.components.feeding import input_fn
 from image_pipeline.components.feeding.batches import Batches
 from image_pipeline.components.feeding.graph import read_class_names
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.labels.kinds import find_kind
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
@@ -33,7 +32,7 @@ from tests.contracts.fed import (
     unindexed,
 )
 from tests.contracts.kinds import COUNT, CROP, HEIGHT, KINDS, PAD, TURN, WIDTH, write_rows
-from tests.ingest_runs import ingest, make_pipeline, read_lines
+from tests.ingest_runs import ingest, make_pipeline, read_lines, update
 from tests.shards import flip_bit
 from tests.tiers import wide
 
@@ -345,11 +344,9 @@ def test_what_is_wrong_is_quarantined_by_its_line_and_may_be_mended(kind, tmp_pa
     assert copies["same.png"] == "04.png" and len(copies) == 2 - len(conflicts) // 2
     assert books.written == COUNT - 1 - len(conflicts) // 2
     write_rows(tmp_path / "raw", rows)
-    places = (str(table), *(str(tmp_path / name) for name in ("data", "work")))
-    retry, is_other = run_retry(*places, None, make_pipeline), "path" in cells
-    assert (retry.repaired, retry.gone) == (int(not is_other), int(is_other))
-    found = by_number(read(tmp_path, "eval"))
-    assert (3 in found) != is_other and len(found) == books.written + retry.repaired
+    taken = update(table, tmp_path / "data", tmp_path / "mended/data", **options)
+    assert taken == books.written + books.duplicates
+    found = by_number(read(tmp_path / "mended", "eval"))
+    assert 3 in found and len(found) == books.written + 1
     for number, (_, label) in found.items():
         assert_same(label, kind.truth(number))
-    assert verify_data_set(str(tmp_path / "data")) == []

@@ -16,8 +16,7 @@ from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.views.options import ViewOptions
 from tests.drawings import write_folder
-from tests.ingest.test_retry import make_pipeline
-from tests.ingest_runs import ingest
+from tests.ingest_runs import ingest, make_pipeline
 
 pytestmark = pytest.mark.beam
 

@@ -8,8 +8,8 @@ import pytest
 from image_pipeline.api import ingest
 from image_pipeline.components.dataset.paths import INDEX
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.earlier import count_taken
 from image_pipeline.components.ingest.prepare_chunk import name_chunk
-from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.ingest.work_folder import WorkFolder
 from image_pipeline.components.meaning.complete_options import complete_options
 from image_pipeline.components.meaning.listing import list_images
@@ -17,7 +17,6 @@ from image_pipeline.components.meaning.open_source import open_complete
 from image_pipeline.components.meaning.options import IngestOptions
 from tests.contracts.kinds import KINDS
 from tests.drawings import draw, encode_png
-from tests.ingest_runs import make_pipeline
 
 pytestmark = pytest.mark.beam
 
@@ -132,7 +131,7 @@ def test_splits_groups_and_further_columns_are_said_too(tmp_path, module):
     assert said == {row["path"]: (row["label"], row["split"], row["age"]) for row in rows}
 
 
-def test_what_it_says_is_bad_is_quarantined_and_can_be_tried_again(tmp_path, module):
+def test_what_it_says_is_bad_is_quarantined_and_all_is_read_again(tmp_path, module):
     rows = [{"path": f"{n}.png", "label": "ab"[n % 2]} for n in range(4)]
     folder = _write(tmp_path / "in", [*rows, {"path": "gone.png", "label": "a"}])
     source = f"rows:{module}:Rows:{folder}"
@@ -140,8 +139,9 @@ def test_what_it_says_is_bad_is_quarantined_and_can_be_tried_again(tmp_path, mod
     assert sorted(row["source"] for row in index) == [row["path"] for row in rows]
     (line,) = map(json.loads, (tmp_path / "out" / "quarantine.jsonl").read_text().splitlines())
     assert (line["path"], line["reason"]) == ("gone.png", "gone")
-    retry = run_retry(*(source, str(tmp_path / "out"), str(tmp_path / "work"), None, make_pipeline))
-    assert (retry.quarantined, retry.repaired, retry.still_bad) == (1, 0, 1)
+    (folder / "0.png").write_bytes(encode_png(draw(9)))  # Nobody says when.
+    assert _ingest(source, tmp_path / "out") == _ingest(source, tmp_path / "fresh")
+    assert count_taken(str(tmp_path / "out")) == 3
 
 
 def test_sizes_and_times_are_known_where_they_are_given(tmp_path, module):

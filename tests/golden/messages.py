@@ -35,7 +35,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("verify", "data", "--epoch", "0", "--json"),
     ("quarantine", "list", "data"),
     ("quarantine", "list", "data", "--json"),
-    ("quarantine", "retry", *_IMAGES, "--output", "data", "--json"),
+    ("update", "data", "--json"),
     ("inspect", "data"),
     ("inspect", "data", "--json"),
     ("options", "ingest.shards", "--json"),

@@ -18,7 +18,7 @@ from image_pipeline.components.dataset.index_rows import ROW as ROW_TYPE
 from image_pipeline.components.dataset.index_rows import seal_shard
 from image_pipeline.components.dataset.manifest import read_manifest, seal
 from image_pipeline.components.errors import UserError
-from tests.drawings import draw, encode_png, write_folder
+from tests.drawings import write_folder
 from tests.graphs import write_analysis
 from tests.ingest_runs import ingest
 
@@ -130,25 +130,6 @@ def test_an_index_that_lies_is_shown_nowhere(data, lie, capfd):
     capfd.readouterr()
     assert call(["verify", str(data)]) == 1
     assert "index" in capfd.readouterr().out
-
-
-def test_what_is_retried_is_what_was_ingested(data, capfd):
-    assert call(["quarantine", "retry", "--images", str(data), "--output", str(data)]) == 1
-    assert f"a folder or an archive, but '{data}' is a table;" in capfd.readouterr().err
-
-
-def test_a_repetition_of_nothing_is_not_restored(tmp_path, capfd):
-    images, data = write_folder(tmp_path / "images", per_class=3), tmp_path / "data"
-    (images / "cat" / "bad.png").write_bytes(b"text")
-    (images / "cat" / "copy.png").write_bytes((images / "cat" / "000.png").read_bytes())
-    ingest(images, data, shards=1, max_bad_fraction=0.5)
-    lines = (data / "duplicates.jsonl").read_text()
-    (data / "duplicates.jsonl").write_text(lines.replace("000.png", "999.png"))
-    described = describe_file(str(data / "duplicates.jsonl")).model_dump()
-    seal_manifest(data, lambda m: m["files"].update({"duplicates.jsonl": described}))
-    (images / "cat" / "bad.png").write_bytes(encode_png(draw(99)))
-    assert call(["quarantine", "retry", "--images", str(images), "--output", str(data)]) == 1
-    assert "repeats 'cat/999.png', but no record is of that" in capfd.readouterr().err
 
 
 def seal_manifest(data, change):

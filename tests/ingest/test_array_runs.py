@@ -11,13 +11,10 @@ import pytest
 from image_pipeline.components.arrays import arrays as source_arrays
 from image_pipeline.components.dataset import record, tfrecord
 from image_pipeline.components.dataset.paths import INDEX
-from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.ingest import shards
-from image_pipeline.components.ingest.run import run_retry
 from tests.array_files import IMAGES, NAMES, WRITERS, write_files, write_hdf5, write_npy
 from tests.drawings import draw, encode_png, write_folder
-from tests.ingest.test_retry import make_pipeline
-from tests.ingest_runs import ingest, read_lines
+from tests.ingest_runs import ingest, read_lines, update
 
 pytestmark = pytest.mark.beam
 
@@ -94,7 +91,7 @@ def _write_damaged(path):
     return path
 
 
-def test_damage_is_quarantined_by_name_and_a_retry_repairs_it(tmp_path):
+def test_damage_is_quarantined_by_name_until_it_is_repaired(tmp_path):
     path, out = _write_damaged(tmp_path / "a.h5"), tmp_path / "out"
     ingest(path, out, max_bad_fraction=0.1)
     lines = {line["path"]: line["reason"] for line in read_lines(out / "quarantine.jsonl")}
@@ -106,11 +103,7 @@ def test_damage_is_quarantined_by_name_and_a_retry_repairs_it(tmp_path):
         for row in (3, 5):
             file["png"][row] = np.frombuffer(encode_png(draw(row)), np.uint8)
         file["y"][7] = 1
-    retry = run_retry(str(path), str(out), str(out / ".retry"), None, make_pipeline)
-    assert (retry.quarantined, retry.repaired, retry.still_bad, retry.gone) == (3, 3, 0, 0)
-    ingest(path, tmp_path / "fresh", max_bad_fraction=0.1)
-    assert _shards(out) == _shards(tmp_path / "fresh")
-    assert verify_data_set(str(out)) == []
+    assert update(path, out, tmp_path / "mended", max_bad_fraction=0.1) == 37
 
 
 def test_a_damaged_chunk_costs_its_rows(tmp_path):

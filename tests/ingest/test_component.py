@@ -20,7 +20,7 @@ def execute(tmp_path, monkeypatch):
     """Runs `Do`, with the ingest itself left out: the folders given to it, and the artifact."""
     calls = []
 
-    def run(images_dir, output_dir, work_dir, options, make_pipeline, listing):
+    def run(images_dir, output_dir, work_dir, options, make_pipeline, listing, earlier):
         calls.append((images_dir, work_dir))
         return write_listed(output_dir, {"train": [b"abc"], "eval": [b"de"]})
 

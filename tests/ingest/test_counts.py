@@ -6,11 +6,9 @@ import apache_beam as beam
 import pytest
 
 from image_pipeline.components.ingest import run
-from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.ingest.work_folder import WorkFolder
-from tests.drawings import draw, encode_png, write_folder
+from tests.drawings import write_folder
 from tests.ingest_runs import ingest
-from tests.transform.analyze import make_pipeline
 
 pytestmark = pytest.mark.beam
 
@@ -91,19 +89,6 @@ def test_chunks_that_never_come_out_of_the_list_stage_are_named(tmp_path, monkey
 def test_a_folder_that_is_never_listed_is_named(tmp_path):
     with pytest.raises(RuntimeError, match="Stage List lost the images folder: 1 in, 0 out"):
         WorkFolder(str(tmp_path)).check_prepared([])
-
-
-def test_a_shard_that_a_retry_loses_is_named(tmp_path, lose):
-    images, output = write_folder(tmp_path / "images"), tmp_path / "out"
-    (images / "cat" / "bad.png").write_bytes(b"no image")
-    options = {"max_bad_fraction": 0.5}
-    ingest(images, output, **options)
-    (images / "cat" / "bad.png").write_bytes(encode_png(draw(77)))
-    before = (output / "manifest.json").read_bytes()
-    lose("SpreadShards")
-    with pytest.raises(Exception, match="Stage Unpack lost shards: 4 in, 3 out"):
-        run_retry(str(images), str(output), str(tmp_path / "work"), None, make_pipeline)
-    assert (output / "manifest.json").read_bytes() == before
 
 
 def test_a_run_that_never_finished_is_no_run(tmp_path):

@@ -12,8 +12,6 @@ from PIL import Image
 from image_pipeline.components.dataset import record, tfrecord
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.verify import verify_data_set
-from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.run import run_retry
 from tests.data_set_files import (
     PACKINGS,
     make_table,
@@ -23,8 +21,7 @@ from tests.data_set_files import (
     write_tfrecord,
 )
 from tests.drawings import draw, encode_png, write_folder
-from tests.ingest.test_retry import make_pipeline
-from tests.ingest_runs import ingest, read_lines
+from tests.ingest_runs import ingest, read_lines, update
 
 pytestmark = pytest.mark.beam
 
@@ -194,7 +191,6 @@ def _flip(path, at):
 
 
 def test_a_repaired_record_is_added(files, of_folder, tmp_path):
-    """The second run reuses what was prepared; a retry takes what was quarantined."""
     path = tmp_path / "a.tfrecord"
     _write_tfrecord(path, files)
     at = path.read_bytes().index(files["cat/007.png"]) + 50
@@ -203,14 +199,12 @@ def test_a_repaired_record_is_added(files, of_folder, tmp_path):
     (line,) = read_lines(tmp_path / "out" / "quarantine.jsonl")
     assert (line["path"], line["reason"]) == ("cat/007.png", "corrupt")
     _flip(path, at)
-    output = str(tmp_path / "out")
-    retry = run_retry(str(path), output, f"{output}/.retry", None, make_pipeline)
-    assert (retry.repaired, retry.still_bad, retry.gone) == (1, 0, 0)
-    assert _read_output(tmp_path / "out") == of_folder
+    assert update(path, tmp_path / "out", tmp_path / "whole") == 39
+    assert _read_output(tmp_path / "whole") == of_folder
 
 
 @pytest.mark.parametrize("name", ["a.tfrecord", "a.tfrecord.gz", "a.tar"])
-def test_a_file_that_goes_on_is_ingested_again(files, of_folder, tmp_path, name):
+def test_a_file_that_goes_on_is_taken_up_to_where_it_ended(files, of_folder, tmp_path, name):
     path = tmp_path / name
     WRITERS[name](path, files)
     whole = path.read_bytes()
@@ -218,10 +212,7 @@ def test_a_file_that_goes_on_is_ingested_again(files, of_folder, tmp_path, name)
     written = ingest(path, tmp_path / "out", max_bad_fraction=0.5).books.written
     assert 0 < written < len(files)
     path.write_bytes(whole)
-    output = str(tmp_path / "out")
-    with pytest.raises(UserError, match=r"has grown .*: there are rows after .*\. Run"):
-        run_retry(str(path), output, f"{output}/.retry", None, make_pipeline)
-    ingest(path, tmp_path / "again")
+    assert update(path, tmp_path / "out", tmp_path / "again") == written
     assert _read_output(tmp_path / "again") == of_folder
 
 

@@ -16,7 +16,6 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import find_depth as finding
 from image_pipeline.components.ingest.find_depth import Counted, add_up, find_depth
 from image_pipeline.components.ingest.forecast import forecast_ingest
-from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.ingest.work_folder import WorkFolder
 from image_pipeline.components.meaning import listing
 from image_pipeline.components.meaning.complete_options import complete_options
@@ -26,7 +25,7 @@ from image_pipeline.run.source_note import check_same_source
 from tests.drawings import write_folder
 from tests.images.extra_files import save_dicom
 from tests.ingest.test_tables import _read_records
-from tests.ingest_runs import OPTIONS, ingest, make_pipeline, read_files, stopped_at_a_shard
+from tests.ingest_runs import OPTIONS, ingest, read_files, stopped_at_a_shard, update
 
 pytestmark = pytest.mark.beam
 
@@ -150,7 +149,7 @@ def test_an_interrupted_ingest_goes_on_with_the_same_numbers(images, tmp_path, m
     assert read_files(tmp_path / "out") == read_files(tmp_path / "whole")
 
 
-def test_a_retry_and_another_ingest_know_what_was_found(images, tmp_path):
+def test_images_are_taken_while_the_levels_that_were_found_stay(images, tmp_path):
     folder = tmp_path / "images"
     shutil.copytree(images, folder)
     high = run(folder, tmp_path / "out", "maximum").depth[1]
@@ -160,15 +159,13 @@ def test_a_retry_and_another_ingest_know_what_was_found(images, tmp_path):
     options = {"prepare": PREPARE | {"depth": "maximum"}, "max_bad_fraction": 0.5}
     chosen = IngestOptions.model_validate(OPTIONS | options)
     check_same_source(str(tmp_path / "out"), list_images(str(folder), chosen))
-    other = {"prepare": PREPARE | {"depth": {"high": high}}, "max_bad_fraction": 0.5}
-    other_chosen = IngestOptions.model_validate(OPTIONS | other)
-    places = (str(folder), str(tmp_path / "out"), str(tmp_path / "retry"))
-    with pytest.raises(UserError, match=r"depth was {.*100%.*now {"):
-        run_retry(*places, other_chosen, make_pipeline)
-    assert run_retry(*places, chosen, make_pipeline).repaired == 1
-    stored = read_stored(tmp_path / "out")["b/cut.png"][:, 0, 0]
+    assert update(folder, tmp_path / "out", tmp_path / "other", **options) == 0  # It is higher.
+    bright[1:] = high
+    cv2.imwrite(str(folder / "b" / "cut.png"), bright)
+    assert update(folder, tmp_path / "out", tmp_path / "same", **options) == 12
+    stored = read_stored(tmp_path / "same")["b/cut.png"][:, 0, 0]
     assert set(stored[1:]) == {255} and stored[0] == np.floor((high - 1) * 255 / high + 0.5)
-    assert read_manifest(str(tmp_path / "out")).depth == (0, high)
+    assert read_manifest(str(tmp_path / "same")).depth == (0, high)
 
 
 def test_masks_of_16_bits_are_not_images(images, tmp_path):

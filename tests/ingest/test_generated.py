@@ -14,14 +14,12 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators import generator_process
 from image_pipeline.components.ingest import prepare_chunk
 from image_pipeline.components.ingest.forecast import forecast_ingest
-from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.meaning.complete_options import complete_options
 from image_pipeline.components.meaning.listing import list_images
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.run.preflight import check_classes, survey_images
 from tests.drawings import draw, write_folder
-from tests.ingest.test_retry import make_pipeline
-from tests.ingest_runs import ingest, read_lines
+from tests.ingest_runs import ingest, read_lines, update
 
 pytestmark = pytest.mark.beam
 
@@ -285,11 +283,10 @@ def test_what_is_known_by_code_and_options_is_used_again(module):
     assert identify()[0] != first
 
 
-def test_single_images_are_not_read_again_and_nothing_is_forecast(module, tmp_path):
+def test_all_images_are_made_again_and_nothing_is_forecast(module, tmp_path):
     generator = module(_ARRAYS)
     ingest(generator, tmp_path / "out")
-    with pytest.raises(UserError, match=r"No single image of generator:.* can be read"):
-        run_retry(generator, str(tmp_path / "out"), f"{tmp_path}/retry", None, make_pipeline)
+    assert update(generator, tmp_path / "out", tmp_path / "again") == 0
     with pytest.raises(UserError, match="known when it has run, so nothing is forecast"):
         forecast_ingest(generator, IngestOptions())
 

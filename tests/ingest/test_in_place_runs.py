@@ -16,13 +16,11 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.images import load_image
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.views.options import ViewOptions
 from tests.array_files import IMAGES, write_hdf5
 from tests.drawings import write_folder
-from tests.ingest.test_retry import make_pipeline
-from tests.ingest_runs import ingest
+from tests.ingest_runs import ingest, update
 
 pytestmark = pytest.mark.beam
 
@@ -132,10 +130,18 @@ def test_a_data_set_is_looked_at_by_the_first_record_of_every_shard(tmp_path):
         _make(tmp_path / "out", "eval", split="eval")
 
 
-def test_a_retry_is_refused(outputs):
-    places = [str(outputs / name) for name in ("a.h5", "placed", "w")]
-    with pytest.raises(UserError, match=r"\(ingest.in_place\) cannot be retried"):
-        run_retry(*places, None, make_pipeline)
+def test_references_are_taken_where_the_file_has_not_changed(outputs, tmp_path):
+    options = {"prepare": PREPARE, "in_place": True, "max_bad_fraction": 0.1}
+    taken = update(outputs / "a.h5", outputs / "placed", tmp_path / "again", **options)
+    assert taken == len(IMAGES) - 2  # A copy is stored nowhere, and one has no label.
+
+
+def test_references_are_made_anew_where_images_have_moved(tmp_path):
+    path, options = tmp_path / "a.h5", {"prepare": PREPARE, "in_place": True}
+    ingest(write_hdf5(path, {"x": IMAGES, "y": LABELS}), tmp_path / "out", **options)
+    path.unlink()
+    write_hdf5(path, {"x": IMAGES[::-1], "y": LABELS[::-1]})
+    assert update(path, tmp_path / "out", tmp_path / "moved", **options) == 0
 
 
 def test_images_that_would_be_converted_stop_the_run(tmp_path):

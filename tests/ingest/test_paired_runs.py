@@ -14,14 +14,12 @@ from image_pipeline.components.dataset import record, tfrecord
 from image_pipeline.components.dataset.manifest import parse_manifest, read_manifest, seal
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.labels.kinds import MASKS as KIND
 from image_pipeline.components.labels.masks import encode_mask
 from image_pipeline.components.meaning.complete_options import complete_options
 from image_pipeline.components.meaning.options import IngestOptions
 from tests.drawings import draw, encode_png
-from tests.ingest.test_retry import make_pipeline
-from tests.ingest_runs import ingest, read_lines
+from tests.ingest_runs import ingest, read_files, read_lines, update
 
 pytestmark = pytest.mark.beam
 
@@ -45,12 +43,8 @@ def write_pairs(folder, count=COUNT):
     return folder
 
 
-def read_all(output):
-    return {str(p.relative_to(output)): p.read_bytes() for p in output.rglob("*") if p.is_file()}
-
-
 def read_shards(output):
-    return {name: data for name, data in read_all(output).items() if name.startswith("Split-")}
+    return {name: data for name, data in read_files(output).items() if name.startswith("Split-")}
 
 
 def _records(output):
@@ -126,7 +120,7 @@ def test_a_run_that_stopped_before_it_wrote_goes_on(pairs, output, tmp_path, mon
     read = "image_pipeline.components.labels.masks.prepare_mask"
     monkeypatch.setattr(read, stop)  # No mask is read again.
     ingest(pairs, tmp_path, masks=MASKS)
-    assert read_all(tmp_path) == read_all(output)
+    assert read_files(tmp_path) == read_files(output)
 
 
 def test_shrunk_images_have_shrunk_masks(pairs, tmp_path):
@@ -236,11 +230,8 @@ def test_repaired_masks_give_the_bytes_of_a_fresh_ingest(bad, tmp_path):
         mask = source / "masks" / "s0" / f"{number:03d}.png"
         mask.write_bytes(encode_png(draw_mask(number)))
     (source / "masks" / "s0" / "021.tif").unlink()
-    retry = run_retry(str(source), str(first), f"{first}/.retry", None, make_pipeline)
-    assert (retry.quarantined, retry.repaired, retry.gone, retry.changed) == (10, 6, 0, True)
-    ingest(source, tmp_path / "fresh", masks=MASKS, max_bad_fraction=0.6)
-    assert read_all(first) == read_all(tmp_path / "fresh")
-    assert verify_data_set(str(first)) == []
+    options = {"masks": MASKS, "max_bad_fraction": 0.6}
+    assert update(source, first, tmp_path / "mended", **options) == 20
 
 
 def test_verify_finds_a_mask_that_was_changed(output, tmp_path):
@@ -346,7 +337,7 @@ def test_labels_are_read_beside_masks_if_a_pattern_says_so(pairs, tmp_path):
         assert values[record.LABEL] == re.match(rb"images/(s\d)", values[record.FILENAME])[1]
 
 
-def test_a_retry_finds_the_image_that_a_mask_was_without(tmp_path):
+def test_an_update_finds_the_image_that_a_mask_was_without(tmp_path):
     pairs = write_pairs(tmp_path / "pairs", 12)
     missing = pairs / "images" / "s1" / "004.png"
     content = missing.read_bytes()
@@ -355,9 +346,5 @@ def test_a_retry_finds_the_image_that_a_mask_was_without(tmp_path):
     manifest = ingest(pairs, tmp_path / "data", **options)
     assert manifest.books.quarantine_reasons == {"mask_without_image": 1}
     missing.write_bytes(content)
-    folders = map(str, (pairs, tmp_path / "data", tmp_path / "work"))
-    retry = run_retry(*folders, None, make_pipeline)
-    assert (retry.quarantined, retry.repaired, retry.gone) == (1, 1, 0)
-    ingest(pairs, tmp_path / "fresh", **options)
-    assert read_shards(tmp_path / "data") == read_shards(tmp_path / "fresh")
-    assert read_manifest(str(tmp_path / "data")).books.written == 12
+    assert update(pairs, tmp_path / "data", tmp_path / "whole", **options) == 11
+    assert read_manifest(str(tmp_path / "whole")).books.written == 12

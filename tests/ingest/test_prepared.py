@@ -51,7 +51,8 @@ def test_no_row_is_unusable_where_there_is_none():
 
 def _places(*places):
     chunks, offsets, lengths, *_ = zip(*places, strict=True)
-    return pa.table({"chunk": chunks, "payload_offset": offsets, "payload_length": lengths})
+    rows = {"chunk": chunks, "payload_offset": offsets, "payload_length": lengths}
+    return pa.table(rows | {"record_length": pa.nulls(len(chunks), pa.int64())})
 
 
 @pytest.fixture
@@ -65,7 +66,8 @@ def work(tmp_path):
         offset = 0
         for number in range(100):
             payload = content[offset : offset + number % 10]
-            rows.append(((chunk, offset, len(payload), google_crc32c.value(payload)), payload))
+            place = (chunk, offset, len(payload), google_crc32c.value(payload), None)
+            rows.append((place, payload))
             offset += len(payload)
     random.Random(0).shuffle(rows)
     return tmp_path, rows

@@ -8,12 +8,10 @@ import pytest
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.images.sound import SoundOptions, decode_sound
-from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.show.ingest_summary import count_unserved
 from tests.drawings import draw, encode_png
-from tests.ingest.test_retry import make_pipeline
 from tests.ingest.test_tables import _read_records, _shards
-from tests.ingest_runs import ingest, read_lines
+from tests.ingest_runs import ingest, read_lines, update
 from tests.sounds import build_wav, encode, make_tone
 
 pytestmark = pytest.mark.beam
@@ -98,9 +96,8 @@ def test_bad_sounds_are_quarantined_by_name_and_repaired(sounds, tmp_path):
     listed = read_lines(tmp_path / "out" / "quarantine.jsonl")
     assert {line["path"].removeprefix("low/"): line["reason"] for line in listed} == REASONS
     (sounds / "low" / "cut.wav").write_bytes(build_wav())
-    places = (str(sounds), str(tmp_path / "out"), str(tmp_path / "work"))
-    retry = run_retry(*places, None, make_pipeline)
-    assert (retry.repaired, retry.still_bad) == (1, len(BAD) - 1)
+    assert update(sounds, tmp_path / "out", tmp_path / "mended", **options) == 12
+    assert len(read_lines(tmp_path / "mended" / "quarantine.jsonl")) == len(BAD) - 1
 
 
 def test_without_the_option_sounds_are_skipped_with_the_way_to_read_them(sounds, tmp_path):

@@ -11,17 +11,13 @@ import tarfile
 
 import pytest
 
-from image_pipeline.components import files
-from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.prepare_chunk import prepare_chunk
 from image_pipeline.components.ingest.prepared import read_chunk_rows
-from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.ingest.work_folder import WorkFolder
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.references import Chunk, ImageRef
 from tests.drawings import write_folder, write_scenes
-from tests.ingest.test_retry import make_pipeline
-from tests.ingest_runs import ingest, read_lines
+from tests.ingest_runs import ingest, read_lines, update
 
 pytestmark = pytest.mark.beam
 
@@ -99,9 +95,8 @@ def test_damage_of_an_archive_is_in_the_books(images, tmp_path):
     named = [line["path"] for line in read_lines(tmp_path / "out" / "quarantine.jsonl")]
     assert any(re.fullmatch(r"a\.tar#byte-\d+", name) for name in named)
     archive.write_bytes(whole)
-    output = str(tmp_path / "out")
-    with pytest.raises(UserError, match=r"is whole now.* may hold members .* run ingest again"):
-        run_retry(str(archive), output, files.join(output, ".retry"), None, make_pipeline)
+    taken = update(archive, tmp_path / "out", tmp_path / "more", max_bad_fraction=0.5)
+    assert taken == written + 1  # The copy of one was in the half that was missing.
 
 
 def test_a_repaired_member_is_added(images, expected, tmp_path):
@@ -110,10 +105,9 @@ def test_a_repaired_member_is_added(images, expected, tmp_path):
     archive = write_archive("zip", tmp_path / "images", tmp_path / "a.zip")
     ingest(archive, tmp_path / "out", max_bad_fraction=0.5)
     write_archive("zip", images, tmp_path / "a.zip")
-    output = str(tmp_path / "out")
-    retry = run_retry(archive, output, files.join(output, ".retry"), None, make_pipeline)
-    assert (retry.repaired, retry.still_bad, retry.gone) == (1, 1, 0)
-    assert contents(tmp_path / "out") == expected
+    taken = update(archive, tmp_path / "out", tmp_path / "mended", max_bad_fraction=0.5)
+    assert taken == 25  # Its copy was stored.
+    assert contents(tmp_path / "mended") == expected
 
 
 def _documented_module():

@@ -18,14 +18,12 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.selection import make_order, select
 from image_pipeline.components.ingest import prepare_chunk
-from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder
 from image_pipeline.components.meaning.listing import list_images
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.references import Annotations, Chunk, ImageRef
 from tests.drawings import draw, encode_png, write_folder
-from tests.ingest.test_retry import make_pipeline
-from tests.ingest_runs import ingest, read_lines, stopped_at_a_shard
+from tests.ingest_runs import ingest, read_lines, stopped_at_a_shard, update
 
 pytestmark = pytest.mark.beam
 
@@ -189,7 +187,7 @@ def test_labels_that_are_not_allowed_are_quarantined(images, rows, tmp_path):
         ingest(table, tmp_path / "out", root_dir=str(images), classes=["cat"], bad_rows="error")
 
 
-def test_a_retry_after_repairs_gives_the_bytes_of_a_fresh_ingest(images, rows, tmp_path):
+def test_an_update_after_repairs_gives_the_bytes_of_a_fresh_ingest(images, rows, tmp_path):
     """Bad are: a missing file, a row without a path and one of a wrong type; two are copies."""
     shutil.copytree(images, tmp_path / "images")
     (tmp_path / "images" / "copy.png").write_bytes((images / "cat" / "003.png").read_bytes())
@@ -207,14 +205,7 @@ def test_a_retry_after_repairs_gives_the_bytes_of_a_fresh_ingest(images, rows, t
     assert manifest.books.duplicates == 1
     (tmp_path / "images" / "late.png").write_bytes(encode_png(draw(77)))
     _write_csv(table, [*kept[:20], *whole, *kept[20:], copy])
-    folders = str(table), str(tmp_path / "out"), str(tmp_path / "out" / ".retry")
-    retry = run_retry(*folders, None, make_pipeline)
-    assert (retry.quarantined, retry.repaired, retry.still_bad, retry.gone) == (3, 3, 0, 0)
-    ingest(table, tmp_path / "fresh", **options)
-    assert _shards(tmp_path / "out") == _shards(tmp_path / "fresh")
-    for name in ("index.parquet", "manifest.json", "quarantine.jsonl", "duplicates.jsonl"):
-        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "fresh" / name).read_bytes()
-    assert verify_data_set(str(tmp_path / "out")) == []
+    assert update(table, tmp_path / "out", tmp_path / "mended", **options) == 39
 
 
 @pytest.mark.parametrize("option", [{"columns": {"image": "x"}}, {"bad_rows": "error"}])
@@ -232,25 +223,18 @@ def test_bad_rows_are_in_the_books(images, rows, tmp_path):
     assert [line["path"] for line in lines] == ["t.csv:42", "nope.png"]
 
 
-def test_rows_that_moved_are_not_stored_twice_and_gone_ones_stay_in_their_split(
-    images, rows, tmp_path
-):
+def test_images_are_taken_though_their_rows_moved_and_stay_in_their_split(images, rows, tmp_path):
     """A bad row is mended and moves up; the rows of ten stored images are gone."""
     root = {"root_dir": str(images), "max_bad_fraction": 0.5}
     table, bad = tmp_path / "t.csv", rows[6] | {"path": ""}
     _write_csv(table, [*rows[:6], bad, *rows[7:]])
     ingest(table, tmp_path / "out", **root)
     before = pq.read_table(tmp_path / "out" / "index.parquet").to_pylist()
-    _write_csv(table, [*rows[1:6], rows[6], *rows[7:30]])  # Line 8 is now a stored image's.
-    retry = run_retry(str(table), str(tmp_path / "out"), str(tmp_path / "w"), None, make_pipeline)
-    assert (retry.repaired, retry.gone, retry.changed) == (0, 1, False)
-    _write_csv(table, [*rows[:6], rows[6], *rows[7:30]])
-    retry = run_retry(str(table), str(tmp_path / "out"), str(tmp_path / "w"), None, make_pipeline)
-    assert (retry.repaired, retry.gone) == (1, 0)
-    after = pq.read_table(tmp_path / "out" / "index.parquet").to_pylist()
-    split_of = {row["source"]: row["split"] for row in after}
-    assert len(after) == len(split_of) == len(before) + 1 == 40
-    assert all(split_of[row["source"]] == row["split"] for row in before)
+    _write_csv(table, rows[1:30])
+    assert update(table, tmp_path / "out", tmp_path / "moved", **root) == 28
+    after = pq.read_table(tmp_path / "moved" / "index.parquet").to_pylist()
+    split_of = {row["source"]: row["split"] for row in before}
+    assert sum(split_of.get(row["source"]) == row["split"] for row in after) == len(after) - 1 == 28
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,13 @@ import pytest
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.images.npy import read_array, read_array_header
-from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.meaning.complete_options import complete_options
 from image_pipeline.components.meaning.open_source import open_source
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources import frames, video
 from tests.drawings import draw, encode_png
-from tests.ingest.test_retry import make_pipeline
 from tests.ingest.test_tables import _read_records, _shards
-from tests.ingest_runs import ingest, read_lines
+from tests.ingest_runs import ingest, read_lines, update
 from tests.videos import encode, encode_sound, level_of
 
 pytestmark = pytest.mark.beam
@@ -129,9 +127,9 @@ def test_damaged_videos_are_quarantined_by_name(videos, tmp_path):
     }
     assert manifest.books.written == 63
     (videos / "cat" / "cut.mkv").write_bytes(encode(25, 10, size=(60, 32)))
-    places = (str(videos), str(tmp_path / "out"), str(tmp_path / "work"))
-    retry = run_retry(*places, None, make_pipeline)
-    assert (retry.repaired, retry.still_bad) == (3, 3)
+    options = OPTIONS | {"max_bad_fraction": 1.0}
+    assert update(videos, tmp_path / "out", tmp_path / "mended", **options) == 61
+    assert len(read_lines(tmp_path / "mended" / "quarantine.jsonl")) == 3
 
 
 def test_a_video_is_opened_once(videos, monkeypatch):

@@ -92,14 +92,14 @@ def test_every_door_understands_the_same_splits_and_classes(tmp_path, capfd):
     assert "<li>train/, val/ (eval) are taken as" in (tmp_path / "report.html").read_text()
 
 
-def test_a_data_set_of_such_folders_is_brought_up_to_date_and_retried(tmp_path):
+def test_a_data_set_of_such_folders_is_brought_up_to_date(tmp_path):
     folder = _draw(tmp_path / "flowers", _SPLITS)
     data_dir = str(tmp_path / "out")
     api.ingest(str(folder), data_dir)
     (folder / "val" / "rose" / "new.png").write_bytes(encode_png(draw(999)))
     again = api.ingest(str(folder), data_dir)
     assert (again["written"], again["written_before"]) == (12, 11)
-    _run("quarantine", "retry", "--images", folder, "--data", data_dir)
+    _run("update", data_dir)
     _draw(folder, {"test/rose": 1, "test/iris": 1})
     with pytest.raises(UserError, match=r"with other options \(ingest.split_pattern was "):
         api.ingest(str(folder), data_dir)

@@ -12,8 +12,10 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from image_pipeline.components import files
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.dataset.manifest import Manifest
+from image_pipeline.components.dataset.paths import SOURCES
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.ingest.earlier import Earlier
 from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.training import trainer
@@ -27,10 +29,11 @@ from tests.ingest_runs import OPTIONS
 SIZE_PX = 8
 
 
-def ingest(images_dir: str, output_dir: str, **options) -> Manifest:
+def ingest(images_dir: str, output_dir: str, earlier: Earlier | None = None, **options) -> Manifest:
     """Ingests; returns the manifest."""
     chosen = IngestOptions.model_validate(OPTIONS | {"max_bad_fraction": 0.5} | options)
-    return run_ingest(images_dir, output_dir, f"{output_dir}/.work", chosen, _make_pipeline)
+    work_dir = f"{output_dir}/.work"
+    return run_ingest(images_dir, output_dir, work_dir, chosen, _make_pipeline, earlier=earlier)
 
 
 def analyze(data_dir: str, graph_dir: str, cache_dir: str | None = None) -> dict:
@@ -86,13 +89,13 @@ def train(root: str, target: str | None = None) -> tuple[dict, np.ndarray]:
 
 
 def read_tree(root: str) -> dict[str, bytes]:
-    """All files below a folder or URI."""
+    """All files below a folder or URI, but for what an ingest knows of its sources' times."""
     if files.is_local(root):
-        found = [path for path in pathlib.Path(root).rglob("*") if path.is_file()]
-        return {str(path.relative_to(root)): path.read_bytes() for path in found}
-    return {
-        name: files.read_file(files.join(root, name)) for name, _, _ in files.list_remote_tree(root)
-    }
+        names = [str(p.relative_to(root)) for p in pathlib.Path(root).rglob("*") if p.is_file()]
+    else:
+        names = [name for name, _, _ in files.list_remote_tree(root)]
+    named = [name for name in names if name.rpartition("/")[2] != SOURCES]
+    return {name: files.read_file(files.join(root, name)) for name in named}
 
 
 def _make_pipeline() -> beam.Pipeline:

@@ -53,12 +53,6 @@ def _run(out):
             lambda: ingest.ingest_folder(_listing(), "b", FAR),
         ),
         (
-            ingest,
-            "run_retry",
-            ["a", "b", "b/.retry"],
-            lambda: ingest.retry_folder("a", "b", None, FAR),
-        ),
-        (
             analysis,
             "run_analysis",
             ["a", "b", "cache"],
@@ -86,11 +80,10 @@ def test_paths_are_absolute(module, name, folders, call, tmp_path, monkeypatch):
     "call",
     [
         lambda out: ingest.ingest_folder(_listing(), out, []),
-        lambda out: ingest.retry_folder("images", out, None, []),
         _run,
         lambda out: analysis.analyze_folder("data", out, ViewOptions(), TransformOptions(), []),
     ],
-    ids=["ingest", "retry", "run", "analyze"],
+    ids=["ingest", "run", "analyze"],
 )
 def test_a_second_run_into_one_folder_is_refused_before_it_does_anything(tmp_path, call):
     out = tmp_path / "out"

@@ -185,33 +185,23 @@ def test_quarantine_list_of_no_data_set_is_explained(tmp_path):
     assert "is not a data set: it has neither manifest.json nor shards" in message
 
 
-def test_quarantine_retry_adds_what_was_repaired(folder):
-    retry = ("quarantine", "retry", "--images", folder / "images", "--output", folder / "out")
-    unchanged = json.loads(call(*retry, "--json")[1])
-    assert not unchanged["changed"]
-    assert unchanged["retried"] == {"quarantined": 2, "repaired": 0, "still_bad": 2, "gone": 0}
+def test_update_adds_what_was_repaired(folder):
     (folder / "images" / "cat" / "bad.png").write_bytes(encode_png(draw(77)))
-    changed = json.loads(call(*retry, "--json")[1])
-    assert changed["changed"] and changed["retried"]["repaired"] == 1
-    assert (changed["written"], changed["quarantined"]) == (21, 1)
+    update = ("update", folder / "out", "--images", folder / "images", "--json")
+    summary = json.loads(call(*update)[1])
+    assert (summary["taken"], summary["written"], summary["quarantined"]) == (20, 21, 1)
     assert call("verify", folder / "out")[0].exit_code == 0
 
 
-def test_quarantine_retry_refuses_other_options(folder):
-    retry = ("quarantine", "retry", "--images", folder / "images", "--output", folder / "out")
-    _, message = call(*retry, "--set", "ingest.prepare.jpeg_quality=50")
-    assert "ingest.prepare.jpeg_quality was 90, now 50" in message
-
-
-def test_quarantine_retry_of_a_run_says_to_run_again(folder, tmp_path):
+def test_update_of_a_run_says_to_run_again(folder, tmp_path):
     data_set = tmp_path / DATA_SETS / "3"
     shutil.copytree(folder / "out", data_set)
-    _, message = call("quarantine", "retry", "--images", folder / "images", "--output", tmp_path)
+    _, message = call("update", tmp_path, "--images", folder / "images")
     assert "is a run's folder, whose data sets stay as they are; run again" in message
 
 
-def test_quarantine_retry_of_no_data_set_writes_nothing(tmp_path):
-    _, message = call("quarantine", "retry", "--images", tmp_path, "--output", tmp_path / "none")
+def test_update_of_no_data_set_writes_nothing(tmp_path):
+    _, message = call("update", tmp_path / "none", "--images", tmp_path)
     assert "does not exist: it has no manifest.json" in message
     assert not (tmp_path / "none").exists()
 

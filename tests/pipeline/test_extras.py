@@ -131,7 +131,7 @@ def test_an_image_whose_decoder_is_not_installed_is_quarantined_and_says_how(tmp
         line = said[f"1.{extra}"]
         assert line.reason == "unsupported"
         assert f"pip install 'image-pipeline[{extra}]', or convert it" in line.message
-    done = _run(INGEST, tmp_path, "quarantine", "retry", "--output", "data", "--images", "images")
+    done = _run(INGEST, tmp_path, "update", "data")
     assert done.returncode == 0, done.stderr
     assert read_list(str(tmp_path / "data"), Quarantined) == []
 

@@ -6,7 +6,6 @@ import shutil
 import pytest
 
 from image_pipeline.api import ingest
-from image_pipeline.components.dataset.lists import Quarantined, read_list
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.paths import MANIFEST
 from image_pipeline.components.errors import UserError
@@ -138,18 +137,3 @@ def test_a_damaged_data_set_is_replaced_only_if_asked(folder):
         ingest(str(folder / "images"), str(folder / "out"), **OPTIONS)
     ingest(str(folder / "images"), str(folder / "out"), replace=True, **OPTIONS)
     assert _count(folder) == 20
-
-
-def test_a_retry_keeps_the_note(tmp_path):
-    from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
-    from image_pipeline.run.ingest import retry_folder
-
-    images = write_folder(tmp_path / "images", per_class=10)
-    (images / "cat" / "bad.png").write_bytes(b"bad")
-    ingest(str(images), str(tmp_path / "out"), **OPTIONS)
-    (images / "cat" / "bad.png").write_bytes(encode_png(draw(78)))
-    assert retry_folder(str(images), str(tmp_path / "out"), None, LOCAL_BEAM_ARGS)["changed"]
-    assert read_list(str(tmp_path / "out"), Quarantined) == []
-    write_folder(tmp_path / "others", per_class=10)
-    with pytest.raises(UserError, match=r"made from '.*/images'"):
-        ingest(str(tmp_path / "others"), str(tmp_path / "out"), **OPTIONS)

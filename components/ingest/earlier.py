@@ -1,0 +1,383 @@
+"""What an earlier ingest knows of its sources, so that only those that changed are prepared again.
+
+Beside its data set an ingest leaves `.sources`: for each source what is known of its image, and in
+which record the bytes are that were stored. The next ingest takes over what is the same, named by a
+key of all that it depends on: a file by its path, size and time, or any bytes by their hash. What
+follows is ingest as ever, so the data set is the one that an ingest of all files would write.
+
+The file is no part of the data set: it has the files' times, and the same images have other times
+elsewhere. It may be deleted; the next ingest then reads all files.
+"""
+
+import dataclasses
+import functools
+import glob
+import hashlib
+import json
+import logging
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from image_pipeline.components import files, json_files
+from image_pipeline.components.code_version import SOURCES as SOURCE_ROOMS
+from image_pipeline.components.code_version import code_version
+from image_pipeline.components.dataset.checksums import HashedWriter
+from image_pipeline.components.dataset.complete import find_complete
+from image_pipeline.components.dataset.index_rows import ROW
+from image_pipeline.components.dataset.manifest import read_manifest
+from image_pipeline.components.dataset.paths import ROWS, SOURCES
+from image_pipeline.components.dataset.tfrecord import HEADER_BYTES
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.images.by_extras import list_missing
+from image_pipeline.components.images.prepare import PreparedImage
+from image_pipeline.components.ingest.placed_rows import SourceRows
+from image_pipeline.components.ingest.plan import NOWHERE, Placement, read_places
+from image_pipeline.components.ingest.prepared import ROW_SCHEMA
+from image_pipeline.components.ingest.work_folder import EARLIER
+from image_pipeline.components.json_text import parse_own
+from image_pipeline.components.labels.kind import Fitted
+from image_pipeline.components.meaning.listing import Listing
+from image_pipeline.components.sources.folder import locate
+from image_pipeline.components.sources.references import ImageRef, list_fields
+from image_pipeline.components.trees import fetch_file
+
+_LOG = logging.getLogger(__name__)
+
+Compare = Literal["times", "bytes", "nothing"]
+"""How sources are compared with those of an earlier ingest: by size and time; by their bytes, which
+are read; or not at all, so that all are prepared."""
+
+_END_BYTES = 512  # What is last in the file, after an Arrow file, is JSON that fills so many bytes.
+_TAKEN = b"taken"
+_IMAGE = [field.name for field in dataclasses.fields(PreparedImage) if field.name != "encoded"]
+_OF_MASKS = ["mask_length", "mask_sha256", "mask_ids", "mask_pixels"]
+_COLUMNS = [
+    *("key", "content_key", "sha256", "source_bytes", "payload_length", "payload_crc32c"),
+    *("image_notes", "perceptual_hash", *_IMAGE, *_OF_MASKS),
+]
+_SCHEMA = pa.schema(
+    [
+        *(ROW_SCHEMA.field(name) for name in _COLUMNS),
+        pa.field("shard", pa.int64()),  # counted over all splits; NOWHERE if it is in none
+        pa.field("position", pa.int64()),  # of the record in its shard
+    ]
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """A source that is as it was.
+
+    Attributes:
+      image: what is stored of it, but for its bytes.
+      fitted: the same of its mask, if it has one.
+      row: further columns of its row, see `prepared.ROW_SCHEMA`; also where its bytes are.
+    """
+
+    image: PreparedImage
+    fitted: Fitted
+    row: dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Earlier:
+    """The data set of an earlier ingest. Beam's stages get it as an argument.
+
+    Attributes:
+      data_dir: its folder.
+      manifest: its manifest's checksum.
+      compare: how its sources are compared with those of today.
+    """
+
+    data_dir: str
+    manifest: str
+    compare: Compare = "times"
+
+
+class Keys:
+    """What names sources, and what an earlier ingest knows by these names.
+
+    A key says all that an image and its mask depend on, and nothing of labels, groups and splits,
+    which are read anew.
+    """
+
+    def __init__(
+        self, depends_on: object, root: str, refs: Iterable[ImageRef], earlier: Earlier | None
+    ):
+        """Names some sources, before they are read, and looks them up.
+
+        Args:
+          depends_on: what images depend on besides their bytes, such as options, as JSON.
+          root: see `Source`.
+          refs: the sources that are asked for: these objects.
+          earlier: the earlier ingest; None if there is none.
+        """
+        self._depends_on, self._earlier = hashlib.sha256(json.dumps(depends_on).encode()), earlier
+        self._known: dict[bytes, Known] = {}
+        self._refs: dict[int, tuple[ImageRef, bytes | None]] = {}
+        for ref in refs:
+            stamps = find_stamps(ref, root)
+            key = None if stamps is None else self._name(stamps, ref.annotations is None)
+            self._refs[id(ref)] = ref, key
+        if earlier is not None and earlier.compare == "times":
+            keys = [key for _, key in self._refs.values() if key is not None]
+            self._known = _open(earlier).find("key", keys)
+
+    def name_source(self, ref: ImageRef) -> bytes | None:
+        """The key of one of the sources by its path, size and times; None if they are unknown."""
+        return self._refs[id(ref)][1]
+
+    def name_content(self, content: bytes, mask: object) -> bytes:
+        """The key of bytes wherever they are: of their SHA-256, and of their mask's."""
+        of_mask = hashlib.sha256(mask).hexdigest() if isinstance(mask, bytes) else None
+        return self._name(content.hex(), of_mask)
+
+    def _name(self, *parts: object) -> bytes:
+        digest = self._depends_on.copy()
+        digest.update(json.dumps(parts).encode())
+        return digest.digest()[:16]
+
+    def find(self, ref: ImageRef) -> Known | None:
+        """One of the sources, if it has not changed; None if it has, or was not stored."""
+        return self._known.get(self.name_source(ref) or b"")
+
+    def find_content(self, key: bytes) -> Known | None:
+        """The same by the key of bytes."""
+        return None if self._earlier is None else _open(self._earlier).find_one(key)
+
+
+@dataclasses.dataclass(frozen=True)
+class _End:
+    """The end of `.sources`.
+
+    Attributes:
+      sha256: of all before it.
+      manifest: the checksum in the data set's manifest.
+      fingerprint: see `fingerprint_sources`.
+      code: the version of the code that wrote it.
+    """
+
+    sha256: str
+    manifest: str
+    fingerprint: str
+    code: str
+
+
+def find_earlier(data_dir: str, compare: Compare) -> Earlier | None:
+    """A data set from which a next ingest can take what has not changed; None if it cannot.
+
+    Raises:
+      UserError: if it is there, but `.sources` is damaged.
+    """
+    if compare == "nothing" or not files.is_file(path := files.join(data_dir, SOURCES)):
+        return None
+    manifest = find_complete(data_dir)
+    if manifest is None or manifest.checksum is None or ROWS not in manifest.files:
+        return None
+    end = _read_end(path)
+    return Earlier(data_dir, end.manifest, compare) if end.manifest == manifest.checksum else None
+
+
+def find_stamps(ref: ImageRef, root: str) -> list[object] | None:
+    """What changes with a source's file and its mask's; None if that cannot be known, or is none.
+
+    A path, a size and a time of the last change may be another file's: archives give theirs to what
+    is unpacked, and may give all one time. So a local file's inode counts, too, and the time of its
+    last change by whatever means, which no program can set.
+    """
+    if ref.problem is not None:
+        return None
+    stamps: list[object] = [list_fields(ref, with_annotations=False)]
+    for each in filter(None, (ref, ref.mask)):
+        location = each.location
+        while location is not None and location.within is not None:
+            location = location.within
+        path = locate(root, each.path) if location is None else location.file
+        if not each.modified_ns:
+            return None
+        if files.is_local(path):
+            try:
+                status = os.stat(path)
+            except OSError:
+                return None
+            if not stat.S_ISREG(status.st_mode):  # A folder's times say nothing of its files.
+                return None
+            stamps += [status.st_ino, status.st_ctime_ns]
+    return stamps
+
+
+def fingerprint_sources(listing: Listing) -> str:
+    """A hash of a listing that is another one whenever a source may be; "" if that is unknown."""
+    digest = hashlib.sha256(f"{listing.fingerprint} {list_missing()}".encode())
+    if not listing.kind.lists_images:
+        return ""
+    for ref in listing.refs():
+        stamps = find_stamps(ref, listing.source.root)
+        if stamps is None and ref.problem is None:
+            return ""
+        digest.update(json.dumps(stamps).encode())
+    return digest.hexdigest()
+
+
+def find_latest(folder: str) -> Earlier | None:
+    """The same of the data set in a folder of data sets that was written last."""
+    if not files.is_local(folder):
+        return None
+    paths = glob.glob(os.path.join(glob.escape(folder), "*", SOURCES))
+    for path in sorted(paths, key=os.path.getmtime, reverse=True):
+        try:
+            if (earlier := find_earlier(os.path.dirname(path), "times")) is not None:
+                return earlier
+        except UserError as error:
+            _LOG.warning("%s", error)
+    return None
+
+
+def is_unchanged(earlier: Earlier, listing: Listing) -> bool:
+    """Whether a listing is that of the data set, by the same options and the same code."""
+    end = _read_end(files.join(earlier.data_dir, SOURCES))
+    options = read_manifest(earlier.data_dir).options
+    is_same = options == listing.options.stored_form() and end.code == _version()
+    is_same &= earlier.compare == "times" and end.fingerprint != ""
+    return is_same and end.fingerprint == fingerprint_sources(listing)
+
+
+def count_taken(data_dir: str) -> int:
+    """How many images of a data set were taken from the one before."""
+    path = files.join(data_dir, SOURCES)
+    return int(_open_table(path).schema.metadata[_TAKEN])
+
+
+@functools.cache
+def _version() -> str:
+    return code_version("images", "ingest", "meaning", *SOURCE_ROOMS)
+
+
+def write_sources(sources: SourceRows, placement: Placement, path: str, taken: int) -> None:
+    """Writes what the next ingest may take, but for the file's end.
+
+    Args:
+      sources: the rows of all sources.
+      placement: where their records are.
+      path: of the file.
+      taken: how many of the images are of the ingest before.
+    """
+    schema = _SCHEMA.with_metadata({_TAKEN: str(taken)})
+    with files.write_atomically(path) as file, pa.ipc.new_file(file, schema) as writer:
+        for first, rows in sources.tables():
+            places = read_places(placement.places, first, first + len(rows))
+            known = rows.select(_COLUMNS)
+            for name in ("shard", "position"):
+                known = known.append_column(_SCHEMA.field(name), pa.array(places[name]))
+            writer.write_table(known.filter(pc.is_valid(known["content_key"])))
+
+
+def finish_sources(path: str, manifest: str, fingerprint: str, output_dir: str) -> None:
+    """Copies what `write_sources` wrote to the data set that it is of, and ends it."""
+    with files.write_atomically(files.join(output_dir, SOURCES)) as file:
+        written = HashedWriter(file)
+        for block in files.read_blocks(path):
+            written.write(block)
+        end = _End(written.describe().sha256, manifest, fingerprint, _version())
+        file.write(json.dumps(dataclasses.asdict(end)).encode().ljust(_END_BYTES - 1) + b"\n")
+
+
+def _read_end(path: str) -> _End:
+    size_bytes, _ = files.stat_file(path)
+    content = files.read_file(path, max(0, size_bytes - _END_BYTES), size_bytes)
+    try:
+        return json_files.check_json(parse_own(content), _End)
+    except ValueError as error:
+        raise _damaged(path) from error
+
+
+def _damaged(path: str) -> UserError:
+    return UserError(
+        f"{path!r} is damaged, so it cannot be told what has changed; run ingest again with "
+        "--compare nothing: then all images are read."
+    )
+
+
+def _open_table(path: str) -> pa.ipc.RecordBatchFileReader:
+    """The file without its end; raises UserError if it is damaged."""
+    with pa.memory_map(fetch_file(path)) as file:
+        content = file.read_buffer()
+    body = content[: max(0, len(content) - _END_BYTES)]
+    if hashlib.sha256(body).hexdigest() != _read_end(path).sha256:
+        raise _damaged(path)
+    return pa.ipc.open_file(body)
+
+
+class _Sources:
+    """What `.sources` has, and where the records are that it names."""
+
+    def __init__(self, earlier: Earlier):
+        """Reads it; raises UserError if it is damaged, or another data set is there by now."""
+        data_dir = earlier.data_dir
+        if _read_end(path := files.join(data_dir, SOURCES)).manifest != earlier.manifest:
+            raise _damaged(path)
+        self._table = _open_table(path).read_all().combine_chunks()
+        self._keys = {name: _sort_keys(self._table[name]) for name in ("key", "content_key")}
+        shards = [shard for _, _, shard in read_manifest(data_dir).list_shards()]
+        self._shards = [shard.file for shard in shards]
+        self._firsts = np.cumsum([0, *(shard.records for shard in shards)])
+        self._rows = np.memmap(fetch_file(files.join(data_dir, ROWS)), ROW, "r")
+
+    def find(self, column: str, keys: Sequence[bytes]) -> dict[bytes, Known]:
+        """The stored sources of some keys of a column; of copies, which have one key, one."""
+        heads, order = self._keys[column]
+        wanted = np.frombuffer(b"".join(keys), ">u8")[::2].astype(np.uint64)
+        starts, ends = (np.searchsorted(heads, wanted, side) for side in ("left", "right"))
+        spans = zip(starts.tolist(), ends.tolist(), strict=True)
+        at = [number for start, end in spans for number in range(start, end)]
+        rows, asked = self._table.take(pa.array(order[at])), set(keys)
+        rows = rows.filter(pc.not_equal(rows["shard"], NOWHERE)).to_pylist()
+        return {row[column]: self._make(row) for row in rows if row[column] in asked}
+
+    def find_one(self, key: bytes) -> Known | None:
+        """A stored source by the key of its bytes."""
+        return self.find("content_key", [key]).get(key)
+
+    def _make(self, row: dict[str, Any]) -> Known:
+        """What a row says; its bytes are in a record."""
+        record = self._rows[self._firsts[row["shard"]] + row["position"]]
+        has_mask = bool(row["mask_length"])
+        length = int(record["length"])
+        # The image ends the record, see `IndexRows`. A mask is a feature of its own.
+        offset, record_length = int(record["offset"]) + HEADER_BYTES, length if has_mask else None
+        if not has_mask:
+            offset += length - row["payload_length"]
+        notes = row.pop("image_notes")
+        image = PreparedImage(
+            encoded=b"", **{name: row[name] for name in _IMAGE} | {"notes": tuple(notes)}
+        )
+        fitted = Fitted(
+            {name: row[name] for name in _OF_MASKS} if has_mask else {},
+            notes=tuple(row["notes"][len(notes) :]) if has_mask else (),
+        )
+        taken = ["content_key", "sha256", "source_bytes", "perceptual_hash", "payload_length"]
+        taken.append("payload_crc32c")
+        known = {name: row[name] for name in taken}
+        at = {"chunk": EARLIER + self._shards[row["shard"]], "payload_offset": offset}
+        return Known(image, fitted, {**known, **at, "record_length": record_length})
+
+
+def _sort_keys(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
+    """The first halves of keys (uint64 [n]), sorted, and the numbers of their rows."""
+    array = column.combine_chunks()
+    known = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
+    keys = np.frombuffer(array.buffers()[1], ">u8").reshape(-1, 2)[array.offset :]
+    heads = keys[known, 0].astype(np.uint64)
+    order = np.argsort(heads, kind="stable")
+    return heads[order], known[order]
+
+
+@functools.lru_cache(2)
+def _open(earlier: Earlier) -> _Sources:
+    return _Sources(earlier)

@@ -1,0 +1,90 @@
+"""What has not changed is taken from an earlier data set: the next is as if all were read anew."""
+
+import pytest
+
+from image_pipeline.components.dataset.manifest import read_manifest
+from tests.drawings import draw, encode_png, write_folder
+from tests.ingest_runs import ingest, update
+
+pytestmark = pytest.mark.beam
+
+OPTIONS = {"shards": 3, "max_bad_fraction": 0.5, "conflicting_labels": "keep"}
+
+
+def write_bad_folder(folder):
+    """40 images, two of them twice (once before, once after its folder), and four bad files."""
+    write_folder(folder, per_class=20)
+    for name, data in {
+        "cat/bad1.png": b"text",
+        "cat/bad2.png": encode_png(draw(1))[:60],
+        "dog/000a.png": b"more text",
+        "dog/bad3.png": b"",
+        "cow/copy.png": (folder / "dog" / "007.png").read_bytes(),
+        "cat.d/copy.png": (folder / "cat" / "003.png").read_bytes(),
+    }.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(data)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"duplicates": "keep_all", "group_pattern": r"[^/]+/..(?P<group>.)", "shards": 1},
+        {"near_duplicates": 4, "split_pattern": r"(?P<split>x)?", "prepare": {"encoding": "raw"}},
+        {"prepare": {"encoding": "original"}, "label_pattern": None, "seed": 3},
+    ],
+)
+def test_copies_and_repaired_files_are_as_in_a_fresh_ingest(tmp_path, options):
+    """Of the repaired files, two become new images, and one the copy of an image after it."""
+    images, options = write_bad_folder(tmp_path / "images"), OPTIONS | options
+    ingest(images, tmp_path / "0", **options)
+    (images / "cat" / "bad2.png").write_bytes(encode_png(draw(5001)))
+    (images / "dog" / "bad3.png").write_bytes(encode_png(draw(5002)))
+    (images / "dog" / "000a.png").write_bytes((images / "dog" / "011.png").read_bytes())
+    assert update(images, tmp_path / "0", tmp_path / "1", **options) == 43
+    # What was stored of copies is gone, or is no image any more.
+    for name in ("cat/003.png", "cat/bad1.png", "dog/011.png", "cow/copy.png"):
+        (images / name).unlink()
+    (images / "cat" / "004.png").write_bytes(b"now bad")
+    assert update(images, tmp_path / "1", tmp_path / "2", **options) == 41
+    books = read_manifest(str(tmp_path / "2")).books
+    assert (books.quarantined, books.duplicates) == (1, 0)
+
+
+def test_a_conflict_of_labels_ends_when_one_file_is_removed_and_begins_with_a_copy(tmp_path):
+    images = write_bad_folder(tmp_path / "images")
+    options = OPTIONS | {"conflicting_labels": "quarantine"}
+    assert ingest(images, tmp_path / "0", **options).books.quarantined == 8
+    (images / "cow" / "copy.png").unlink()
+    (images / "dog" / "bad3.png").write_bytes((images / "cat" / "009.png").read_bytes())
+    assert update(images, tmp_path / "0", tmp_path / "1", **options) == 39
+    reasons = read_manifest(str(tmp_path / "1")).books.quarantine_reasons
+    assert reasons["conflicting_label"] == 4
+
+
+def test_skipped_files_become_images_and_images_are_skipped(tmp_path):
+    images = write_bad_folder(tmp_path / "images")
+    (images / "cat" / "scan").write_text("to be scanned")
+    ingest(images, tmp_path / "0", **OPTIONS)
+    (images / "cat" / "scan").write_bytes(encode_png(draw(5003)))
+    (images / "dog" / "005.png").write_text("About these images.")
+    assert update(images, tmp_path / "0", tmp_path / "1", **OPTIONS) == 41
+    (images / "dog" / "005.png").unlink()
+    (images / "dog" / "005").write_text("About these images.")
+    assert update(images, tmp_path / "1", tmp_path / "2", **OPTIONS) == 42
+    assert read_manifest(str(tmp_path / "2")).books.skipped_kinds == {"text": 1}
+
+
+def test_names_labels_and_groups_are_read_anew(tmp_path):
+    images = write_folder(tmp_path / "images", per_class=6)
+    lines = [
+        f"{path.relative_to(images)},{n % 2},{n}" for n, path in enumerate(images.rglob("*.png"))
+    ]
+    table = images / "t.csv"
+    table.write_text("\n".join(["path,label,age", *lines]))
+    ingest(table, tmp_path / "0")
+    table.write_text("\n".join(["path,age,group,label", *(f"{line},z" for line in lines[::-1])]))
+    assert update(table, tmp_path / "0", tmp_path / "1") == 12
+    assert read_manifest(str(tmp_path / "1")).class_names == ("z",)

@@ -1,0 +1,260 @@
+"""A data set that is ingested again: what has not changed is taken from it, the rest is read."""
+
+import contextlib
+import itertools
+import json
+import os
+import shutil
+
+import pytest
+
+from image_pipeline import cli
+from image_pipeline.api import ingest
+from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
+from image_pipeline.components.dataset.paths import NEXT, SOURCES
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest import prepare_chunk
+from image_pipeline.show.ingest_summary import ingest_rows
+from tests.drawings import draw, encode_png, write_folder, write_scenes
+from tests.ingest_runs import read_files
+
+pytestmark = pytest.mark.beam
+
+OPTIONS = {"shards": 2, "splits": {"train": 0.7, "eval": 0.3}, "max_bad_fraction": 0.5}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of 21 files, of which one is damaged, and a data set of them."""
+    write_folder(tmp_path / "images", per_class=10)
+    (tmp_path / "images" / "cat" / "bad.png").write_bytes(b"no picture")
+    _ingest(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def done(monkeypatch):
+    """The names of files that are read, and how many images are decoded."""
+    noted = {"read": [], "decoded": 0}
+    read, prepare = prepare_chunk.try_read, prepare_chunk.prepare_image
+
+    def note_read(ref, *arguments):
+        noted["read"].append(ref.path)
+        return read(ref, *arguments)
+
+    def note_decoded(*arguments):
+        noted["decoded"] += 1
+        return prepare(*arguments)
+
+    monkeypatch.setattr(prepare_chunk, "try_read", note_read)
+    monkeypatch.setattr(prepare_chunk, "prepare_image", note_decoded)
+    return noted
+
+
+def _ingest(folder, out="out", **options):
+    return ingest(str(folder / "images"), str(folder / out), **OPTIONS | options)
+
+
+def _is_fresh(folder, **options):
+    """Whether the data set is that of an ingest of all images into another folder."""
+    _ingest(folder, "fresh", **options)
+    fresh, found = (
+        {name: data for name, data in read_files(folder / out).items() if name[0] != "."}
+        for out in ("fresh", "out")
+    )
+    shutil.rmtree(folder / "fresh")
+    return fresh == found
+
+
+def _change(folder):
+    """Adds, repairs, removes and moves a picture; how many of the others stay."""
+    images = folder / "images"
+    (images / "cat" / "new.png").write_bytes(encode_png(draw(77)))
+    (images / "cat" / "bad.png").write_bytes(encode_png(draw(78)))
+    (images / "dog" / "003.png").unlink()
+    (images / "dog" / "004.png").rename(images / "cat" / "moved.png")
+    return 18
+
+
+def test_nothing_is_read_or_written_where_nothing_changed(folder, done):
+    before = {path: os.stat(path).st_ino for path in (folder / "out").rglob("*")}
+    summary = _ingest(folder)
+    assert (summary["taken"], summary["found"], done) == (21, 21, {"read": [], "decoded": 0})
+    assert all(os.stat(path).st_ino == before[path] for path in before if path.suffix != ".json")
+
+
+def test_what_changed_is_read_and_what_is_new_decoded(folder, done):
+    stays = _change(folder)
+    summary = _ingest(folder)
+    assert summary["taken"] == stays + 1  # The moved one is read, but known by its bytes.
+    assert sorted(done["read"]) == ["cat/bad.png", "cat/moved.png", "cat/new.png"]
+    assert done["decoded"] == 2
+    assert (summary["written"], summary["written_before"]) == (21, 20)
+    assert summary["changed"] == {"new": 2, "gone": 1, "renamed": 1, "relabelled": 1}
+    assert _is_fresh(folder)
+
+
+def test_a_damaged_file_is_read_again_each_time(folder, done):
+    (folder / "images" / "cat" / "new.png").write_bytes(encode_png(draw(77)))
+    _ingest(folder)
+    assert sorted(done["read"]) == ["cat/bad.png", "cat/new.png"]
+
+
+@pytest.mark.parametrize(
+    "compare, taken, read, decoded",
+    [("times", 20, 1, 1), ("bytes", 20, 21, 1), ("nothing", 0, 21, 21)],
+)
+def test_images_are_compared_as_is_asked(folder, done, compare, taken, read, decoded):
+    summary = _ingest(folder, compare=compare, seed=3, replace=True)
+    assert (summary["taken"], len(done["read"]), done["decoded"]) == (taken, read, decoded)
+    assert _is_fresh(folder, seed=3)
+
+
+def test_another_file_with_the_same_name_size_and_time_is_seen(folder):
+    path = folder / "images" / "cat" / "000.png"
+    pixels = draw(0)
+    first, times = path.read_bytes(), (path.stat().st_atime_ns, path.stat().st_mtime_ns)
+    other = next(
+        data
+        for seed in itertools.count(100)
+        if len(data := encode_png(draw(seed, *pixels.shape[:2]))) <= len(first)
+    )
+    path.write_bytes(other.ljust(len(first), b"\0"))
+    os.utime(path, ns=times)
+    assert _ingest(folder)["taken"] == 19
+    assert _is_fresh(folder)
+
+
+def test_options_of_labels_and_splits_leave_pixels_alone(folder, done):
+    changed = {"label_pattern": r"(?P<label>[a-z])[^/]*/.+", "splits": {"train": 0.5, "eval": 0.5}}
+    assert _ingest(folder, replace=True, **changed)["taken"] == 20
+    assert done["decoded"] == 1
+    assert _is_fresh(folder, **changed)
+
+
+@pytest.mark.parametrize(
+    "options", [{"prepare": {"encoding": "png"}}, {"near_duplicates": 2}, {"leave_out": ["cat/"]}]
+)
+def test_options_of_pixels_make_them_anew(folder, options):
+    taken = {"leave_out": 10}.get(*options, 0)
+    assert _ingest(folder, replace=True, **options)["taken"] == taken
+    assert _is_fresh(folder, **options)
+    (folder / "images" / "dog" / "new.png").write_bytes(encode_png(draw(77)))
+    assert _ingest(folder, **options)["taken"] == (taken or 20)
+    assert _is_fresh(folder, **options)
+
+
+def test_what_a_class_must_have_is_counted_anew(folder):
+    few = {"labels": {"min_images": 3}}
+    for number in range(2):
+        (folder / "images" / "ant").mkdir(exist_ok=True)
+        (folder / "images" / "ant" / f"{number}.png").write_bytes(encode_png(draw(90 + number)))
+    assert _ingest(folder, replace=True, **few)["skipped"] == 2
+    (folder / "images" / "ant" / "3.png").write_bytes(encode_png(draw(99)))
+    assert _ingest(folder, replace=True, **few)["skipped"] == 0
+    assert _is_fresh(folder, **few)
+
+
+@pytest.mark.wide
+def test_an_update_that_is_stopped_leaves_a_whole_data_set(folder, monkeypatch):
+    _change(folder)
+    old = read_manifest(str(folder / "out")).checksum
+    _ingest(folder, "fresh")
+    new = read_manifest(str(folder / "fresh")).checksum
+    rename, replace = os.rename, os.replace
+    seen = []
+
+    class Stopped(BaseException):
+        """As a signal raises."""
+
+    for stop_at in itertools.count():
+        calls = itertools.count()
+
+        def stop_or(call, calls=calls, stop_at=stop_at):
+            def called(*arguments, **options):
+                if next(calls) == stop_at:
+                    raise Stopped
+                return call(*arguments, **options)
+
+            return called
+
+        with monkeypatch.context() as patched, contextlib.suppress(Stopped, RuntimeError):
+            patched.setattr(os, "rename", stop_or(rename))
+            patched.setattr(os, "replace", stop_or(replace))
+            _ingest(folder)
+        is_there = has_manifest(str(folder / "out"))
+        seen.append(read_manifest(str(folder / "out")).checksum if is_there else None)
+        assert is_there or has_manifest(str(folder / "out" / NEXT))
+        if next(calls) <= stop_at:
+            break
+        if seen[-1] == new:  # From here on, the next would find nothing to do.
+            shutil.rmtree(folder / "out")
+            shutil.copytree(folder / "fresh", folder / "out")
+    assert seen[0] == old and seen[-1] == new
+    assert _is_fresh(folder)
+
+
+@pytest.mark.parametrize("name", [SOURCES, "Split-train/data_tfrecord-00000-of-00002"])
+def test_damage_of_what_is_taken_is_named_with_the_way_out(folder, name):
+    path = folder / "out" / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3] ^= 1
+    path.write_bytes(bytes(content))
+    _change(folder)
+    before = read_files(folder / "out")
+    with pytest.raises(UserError, match=rf"{name}.*--compare nothing"):
+        _ingest(folder)
+    after = read_files(folder / "out")
+    assert all(after[name] == before[name] for name in before if name[0] != ".")
+    _ingest(folder, compare="nothing")
+    assert _is_fresh(folder)
+
+
+def test_without_the_file_all_images_are_read(folder, done):
+    (folder / "out" / SOURCES).unlink()
+    assert (_ingest(folder)["taken"], len(done["read"])) == (0, 21)
+    assert _ingest(folder)["taken"] == 21
+
+
+def test_the_command_takes_images_and_options_of_the_data_set(folder, capsys):
+    stays = _change(folder)
+    assert cli.call(["update", str(folder / "out"), "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["found"], summary["taken"]) == (21, stays + 1)
+    rows = dict(ingest_rows(summary))
+    assert rows["images found"] == f"21, {stays + 1} of them as they were"
+    assert _is_fresh(folder)
+    (folder / "images").rename(folder / "elsewhere")
+    assert cli.call(["update", str(folder / "out"), "--images", str(folder / "elsewhere")]) == 0
+    (folder / "elsewhere").rename(folder / "images")
+    assert _is_fresh(folder)
+
+
+def test_images_that_are_not_known_are_asked_for(folder, capsys):
+    (folder / "out" / ".source.json").unlink()
+    assert cli.call(["update", str(folder / "out")]) == 1
+    assert "name them by --images" in capsys.readouterr().err
+
+
+def test_retry_says_what_it_has_become(folder, capsys):
+    arguments = ["--images", "images", "--output", "out"]
+    assert cli.call(["quarantine", "retry", *arguments]) == 1
+    assert "image-pipeline update DATA_SET" in " ".join(capsys.readouterr().err.split())
+
+
+def test_an_image_that_had_no_mask_is_not_taken_where_masks_are_wanted(tmp_path):
+    write_scenes(tmp_path / "images", 12)
+    cells = [f"images/{n:02d}.png,masks/{n:02d}.png,{n % 2}" for n in range(12)]
+    table = tmp_path / "images" / "table.csv"
+    table.write_text("\n".join(["path,mask,label", *cells]))
+
+    def ingest_table(out, **options):
+        return ingest(str(table), str(tmp_path / out), **OPTIONS | options)
+
+    assert ingest_table("out", columns={"mask": None})["written"] == 12
+    (tmp_path / "images" / "masks" / "03.png").write_bytes(b"no mask")
+    (tmp_path / "images" / "masks" / "04.png").unlink()
+    for out in ("out", "fresh"):
+        found = ingest_table(out, replace=True)
+        assert (found["written"], found["taken"]) == (10, 0)
+        assert found["quarantine_reasons"] == {"bad_mask": 1, "no_mask": 1}
