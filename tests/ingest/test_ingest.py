@@ -72,6 +72,7 @@ def test_every_image_is_written_once_with_its_pixels(images, output):
 
 def test_no_working_files_are_left(output):
     assert sorted(path.name for path in output.iterdir()) == [
+        ".sources",
         "Split-eval",
         "Split-train",
         "duplicates.jsonl",
