@@ -108,7 +108,12 @@ class Keys:
     """
 
     def __init__(
-        self, depends_on: object, root: str, refs: Iterable[ImageRef], earlier: Earlier | None
+        self,
+        depends_on: object,
+        root: str,
+        refs: Iterable[ImageRef],
+        earlier: Earlier | None,
+        by_content: bool,
     ):
         """Names some sources, before they are read, and looks them up.
 
@@ -117,8 +122,10 @@ class Keys:
           root: see `Source`.
           refs: the sources that are asked for: these objects.
           earlier: the earlier ingest; None if there is none.
+          by_content: whether an image is the same wherever its bytes are.
         """
-        self._depends_on, self._earlier = hashlib.sha256(json.dumps(depends_on).encode()), earlier
+        self._depends_on = hashlib.sha256(json.dumps(depends_on).encode())
+        self._contents_of = earlier if by_content else None
         self._known: dict[bytes, Known] = {}
         self._refs: dict[int, tuple[ImageRef, bytes | None]] = {}
         for ref in refs:
@@ -127,7 +134,7 @@ class Keys:
             self._refs[id(ref)] = ref, key
         if earlier is not None and earlier.compare == "times":
             keys = [key for _, key in self._refs.values() if key is not None]
-            self._known = _open(earlier).find("key", keys)
+            self._known = _open(earlier).find_all(keys, by_content)
 
     def name_source(self, ref: ImageRef) -> bytes | None:
         """The key of one of the sources by its path, size and times; None if they are unknown."""
@@ -149,7 +156,7 @@ class Keys:
 
     def find_content(self, key: bytes) -> Known | None:
         """The same by the key of bytes."""
-        return None if self._earlier is None else _open(self._earlier).find_one(key)
+        return None if self._contents_of is None else _open(self._contents_of).find_content(key)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -329,20 +336,29 @@ class _Sources:
         self._firsts = np.cumsum([0, *(shard.records for shard in shards)])
         self._rows = np.memmap(fetch_file(files.join(data_dir, ROWS)), ROW, "r")
 
-    def find(self, column: str, keys: Sequence[bytes]) -> dict[bytes, Known]:
-        """The stored sources of some keys of a column; of copies, which have one key, one."""
+    def find_all(self, keys: Sequence[bytes], by_content: bool) -> dict[bytes, Known]:
+        """What is known by keys of sources; of copies that were not stored, by their content."""
+        known: dict[bytes, Known] = {}
+        for row in self._list_rows("key", keys):
+            if row["shard"] != NOWHERE:
+                known[row["key"]] = self._make(row)
+            elif by_content and (same := self.find_content(row["content_key"])) is not None:
+                known[row["key"]] = same
+        return known
+
+    def find_content(self, key: bytes) -> Known | None:
+        """What is known by a key of bytes, of a source that was stored."""
+        rows = (row for row in self._list_rows("content_key", [key]) if row["shard"] != NOWHERE)
+        return next(map(self._make, rows), None)
+
+    def _list_rows(self, column: str, keys: Sequence[bytes]) -> list[dict[str, Any]]:
         heads, order = self._keys[column]
         wanted = np.frombuffer(b"".join(keys), ">u8")[::2].astype(np.uint64)
         starts, ends = (np.searchsorted(heads, wanted, side) for side in ("left", "right"))
         spans = zip(starts.tolist(), ends.tolist(), strict=True)
         at = [number for start, end in spans for number in range(start, end)]
-        rows, asked = self._table.take(pa.array(order[at])), set(keys)
-        rows = rows.filter(pc.not_equal(rows["shard"], NOWHERE)).to_pylist()
-        return {row[column]: self._make(row) for row in rows if row[column] in asked}
-
-    def find_one(self, key: bytes) -> Known | None:
-        """A stored source by the key of its bytes."""
-        return self.find("content_key", [key]).get(key)
+        rows, asked = self._table.take(pa.array(order[at])).to_pylist(), set(keys)
+        return [row for row in rows if row[column] in asked]
 
     def _make(self, row: dict[str, Any]) -> Known:
         """What a row says; its bytes are in a record."""

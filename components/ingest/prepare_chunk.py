@@ -116,7 +116,8 @@ def prepare_chunk(
     if kind_of(images_dir).lists_images:
         source = open_source(images_dir, options)
         depends_on = _list_depended(images_dir, options, _OF_NAMES)
-        keys = Keys(depends_on, source.root, chunk.refs, earlier)
+        # What stands for an image in its own file says where it is there.
+        keys = Keys(depends_on, source.root, chunk.refs, earlier, not options.in_place)
         # What has changed is read in threads; the rest is only looked up, in its turn.
         changed = [ref for ref in chunk.refs if keys.find(ref) is None]
         source = read_ahead(changed, source, options.prepare.max_file_bytes)
@@ -267,8 +268,7 @@ def prepare_source(
             row |= {"sha256": hashlib.sha256(data).digest(), "source_bytes": len(data)}
             if keys is not None:
                 row["content_key"] = keys.name_content(row["sha256"], mask)
-                if not options.in_place:  # A record says where its bytes are, which may have moved.
-                    known = keys.find_content(row["content_key"])
+                known = keys.find_content(row["content_key"])
         if known is not None:
             row |= known.row
         if keys is not None:

@@ -68,7 +68,7 @@ def ingest_folder(
             check_same_source(output_dir, listing)
         earlier = find_earlier(output_dir, compare) if is_local else None
         if earlier and known and is_unchanged(earlier, listing):
-            taken = known.books.found  # All of it, as it is.
+            taken = known.books.written + known.books.duplicates  # All of it, as it is.
         else:
             if is_local and earlier is None:
                 files.delete_tree(next_dir)
