@@ -176,11 +176,6 @@ def test_a_graph_that_cannot_be_compiled_is_applied_all_the_same(tmp_path, caplo
     np.testing.assert_array_equal(images, finish(batch, dtype="uint8")[0].astype(np.float32))
 
 
-def test_an_odd_batch_cannot_be_mixed():
-    with pytest.raises(ValueError, match=r"batch_size must be even, got 3; set feeding.batch_size"):
-        FeedingOptions(batch_size=3, augment=["mixup"])
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_data_sets_share_what_is_compiled(monkeypatch, dtype):
     finish(dtype=dtype)

@@ -372,14 +372,6 @@ def test_a_fold_that_is_none_is_refused_at_once(fold):
         FeedingOptions(select={"fold": fold})
 
 
-def test_many_crops_that_are_all_the_same_are_refused():
-    with pytest.raises(
-        ValueError, match=r"many_views.crops=2 needs random_resized_crop or pad_and_crop"
-    ):
-        FeedingOptions(many_views={"crops": 2}, augment=PLAIN)
-    FeedingOptions(many_views={"mirror": True}, augment=PLAIN)
-
-
 @pytest.mark.parametrize(
     ("options", "told"),
     [

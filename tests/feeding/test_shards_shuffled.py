@@ -108,17 +108,9 @@ def test_views_that_would_meet_are_refused(data):
         opened(data, batch_size=16, many_views={"mirror": True})
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"balance": "uniform"}, "shuffle=shards draws each record once, .* but balance draws"),
-        ({"mix": {"a": 1}}, "leave shuffle at records, or mix out"),
-    ],
-    ids=str,
-)
-def test_what_a_shuffle_by_shards_is_not_for_is_refused(options, told):
-    with pytest.raises(ValueError, match=told):
-        FeedingOptions(**SHARDS, **options)
+def test_a_shuffle_by_shards_is_not_for_mixes():
+    with pytest.raises(ValueError, match="leave shuffle at records, or mix out"):
+        FeedingOptions(**SHARDS, mix={"a": 1})
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 4])
@@ -154,7 +146,6 @@ def test_evaluation_is_shared_by_places(data):
     ("options", "told"),
     [
         ({"augment": ["mixup"]}, "a mix of neighbours"),
-        ({"shuffle": "shards"}, "but shuffle=shards needs each at its place"),
         ({"bad_records": "skip"}, "but bad_records=skip needs each at its place"),
     ],
     ids=str,

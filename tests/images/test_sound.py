@@ -306,10 +306,8 @@ def test_no_band_is_empty_however_narrow_it_is():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"low_hz": 9_000}, "low_hz must be below high_hz, and that at most half"),
         ({"high_hz": 8_001}, "low_hz must be below high_hz, and that at most half"),
         ({"duration_s": 0.02}, "duration_s must hold a window_s"),
-        ({"hop_s": 0.00001}, "duration_s must hold a window_s"),
         ({"mel_bins": 1024, "high_hz": 40}, "mel_bins=1024 is too many bands from 20 to 40 Hz"),
         ({"sample_rate_hz": 400_000, "window_s": 0.5}, "or window_s=0.5 too long"),
         ({"floor_db": 0}, "less than 0"),

@@ -157,38 +157,11 @@ def test_an_unknown_name_is_explained():
         assert TrainingOptions(model=name).model == name
 
 
-@pytest.mark.parametrize(
-    ("model", "head", "message"),
-    [
-        ("unet", "classes", "gives masks, but the labels belong to whole images; take one of sm"),
-        ("resnet", "masks", "gives one answer an image, but the data has masks; take one of unet"),
-        ("VGG16", "boxes", "one answer an image, but the data has boxes; take one of detector, d"),
-        ("a.keras", "masks", "gives one answer an image, but the data has masks"),
-        ("detector", "masks", "gives boxes, but the data has masks"),
-    ],
-)
-def test_what_cannot_answer_is_refused(model, head, message):
-    told = refuse_model(model, head)
-    assert f"training.model={model} " in told and message in told
-
-
 @pytest.mark.parametrize("head", ["classes", "tags", "value"])
 def test_what_sees_images_learns_any_label_of_theirs(head):
     for model in (None, "small", "resnet", "cnn", "VGG16", "a.keras", "own.model"):
         assert refuse_model(model, head) is None
     assert refuse_model("unet", "masks") is refuse_model("own.model", "boxes") is None
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"fine_tuning": {}}, "freezes all but the head at first, which would be random weights"),
-        ({"model": "a.keras", "weights": "b.h5"}, "has weights, and training.weights=b.h5 gives o"),
-    ],
-)
-def test_options_that_exclude_each_other_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        TrainingOptions(**options)
 
 
 def test_all_names_differ():

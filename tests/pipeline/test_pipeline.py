@@ -56,47 +56,13 @@ def test_what_is_taken_from_tfx_is_what_its_public_interface_gives():
 MASKS = 'ingest.masks={images: "a/{key}.*", masks: "b/{key}.*"}'
 
 
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        (
-            ["training.class_weights=balanced"],
-            "class_weights=balanced weighs images by their class",
-        ),
-        (["feeding.augment=[mixup]"], "feeding.augment has mixup, which blends the labels"),
-    ],
-    ids=str,
-)
-def test_what_masks_have_no_class_for_is_refused_before_a_pipeline_is_made(overrides, message):
-    create_pipeline(load_config(None, overrides), "images", "root", "push")
-    with pytest.raises(UserError, match=message):
-        create_pipeline(load_config(None, [MASKS, *overrides]), "images", "root", "push")
-    create_pipeline(
-        load_config(None, [MASKS, "feeding.augment=[cutmix]"]), "images", "root", "push"
-    )
-
-
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        (["training.model=unet"], "training.model=unet gives masks, but the labels belong to"),
-        ([MASKS, "training.model=resnet"], "gives one answer an image, but the data has masks"),
-        (
-            ["training.model=ResNet50"],
-            "ResNet50 wants the pixels of transform.preprocessing_fn=caffe, but it is standardize",
-        ),
-        (
-            ["training.model=VGG16", "transform.preprocessing_fn=imagenet"],
-            "wants the pixels of transform.preprocessing_fn=caffe, but it is imagenet",
-        ),
-    ],
-    ids=str,
-)
-def test_a_model_that_does_not_fit_the_data_is_refused_before_a_pipeline_is_made(
-    overrides, message
-):
-    with pytest.raises(UserError, match=message):
+def test_what_does_not_fit_the_labels_is_refused_before_a_pipeline_is_made():
+    """`tests/golden` has the text of each refusal."""
+    balanced = "training.class_weights=balanced"
+    for overrides in ([MASKS, "feeding.augment=[cutmix]"], [balanced]):
         create_pipeline(load_config(None, overrides), "images", "root", "push")
+    with pytest.raises(UserError, match="class_weights=balanced weighs images by their class"):
+        create_pipeline(load_config(None, [MASKS, balanced]), "images", "root", "push")
 
 
 def test_masks_are_judged_by_their_mean_iou():

@@ -2,7 +2,6 @@
 
 import pytest
 
-from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.tables.table_columns import complete_options
 from tests.completed_tables import TAGGED, complete_header, complete_rows
 
@@ -42,11 +41,6 @@ def test_what_was_completed_once_stays(tmp_path):
         **{"image": "path", "label": "label", "a": "a", "table_height": "height"}
     }
     assert complete_options(str(tmp_path / "t.csv"), once) == once
-
-
-def test_names_must_be_names():
-    with pytest.raises(ValueError, match="letters, digits and _, got 'a b'"):
-        TableOptions(columns={"a b": "x"})
 
 
 def test_names_that_conditions_cannot_use_are_prefixed(tmp_path):
