@@ -98,10 +98,6 @@ OWN = sorted(
 )
 
 
-class OwnError(Exception):
-    """As if it came from a bug."""
-
-
 def forget_what_was_made():
     made = (color._srgb_transform, _make_table, sound._make_low_pass)
     for function in (*made, sound.make_filters, sound.make_window):

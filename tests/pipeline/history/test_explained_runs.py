@@ -14,7 +14,6 @@ from tests.drawings import draw, encode_png, write_folder
 pytestmark = [pytest.mark.e2e, pytest.mark.wide]
 
 SMALL = ("view.height_px=8", "view.width_px=8", "ingest.max_bad_fraction=0.2")
-REUSED = r"reused, made \d{4}-\d\d-\d\d \d\d:\d\d"
 
 
 @pytest.fixture(scope="module")
