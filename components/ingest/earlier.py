@@ -17,6 +17,7 @@ import json
 import logging
 import os
 import stat
+import threading
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -329,8 +330,9 @@ class _Sources:
         data_dir = earlier.data_dir
         if _read_end(path := files.join(data_dir, SOURCES)).manifest != earlier.manifest:
             raise _damaged(path)
-        self._table = _open_table(path).read_all().combine_chunks()
-        self._keys = {name: _sort_keys(self._table[name]) for name in ("key", "content_key")}
+        self._table = _open_table(path).read_all()  # It is mapped, not read.
+        self._sorted: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self._lock = threading.Lock()
         shards = [shard for _, _, shard in read_manifest(data_dir).list_shards()]
         self._shards = [shard.file for shard in shards]
         self._firsts = np.cumsum([0, *(shard.records for shard in shards)])
@@ -352,7 +354,10 @@ class _Sources:
         return next(map(self._make, rows), None)
 
     def _list_rows(self, column: str, keys: Sequence[bytes]) -> list[dict[str, Any]]:
-        heads, order = self._keys[column]
+        with self._lock:
+            if column not in self._sorted:
+                self._sorted[column] = _sort_keys(self._table[column])
+        heads, order = self._sorted[column]
         wanted = np.frombuffer(b"".join(keys), ">u8")[::2].astype(np.uint64)
         starts, ends = (np.searchsorted(heads, wanted, side) for side in ("left", "right"))
         spans = zip(starts.tolist(), ends.tolist(), strict=True)
@@ -386,12 +391,14 @@ class _Sources:
 
 def _sort_keys(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
     """The first halves of keys (uint64 [n]), sorted, and the numbers of their rows."""
-    array = column.combine_chunks()
-    known = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
-    keys = np.frombuffer(array.buffers()[1], ">u8").reshape(-1, 2)[array.offset :]
-    heads = keys[known, 0].astype(np.uint64)
-    order = np.argsort(heads, kind="stable")
-    return heads[order], known[order]
+    known = np.flatnonzero(column.is_valid().to_numpy())
+    heads = [
+        np.frombuffer(part.buffers()[1], ">u8")[2 * part.offset : 2 * (part.offset + len(part)) : 2]
+        for part in column.chunks
+    ]
+    of_known = np.concatenate([*heads, np.empty(0, np.uint64)])[known].astype(np.uint64)
+    order = np.argsort(of_known, kind="stable")
+    return of_known[order], known[order]
 
 
 @functools.lru_cache(2)

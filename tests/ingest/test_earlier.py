@@ -1,8 +1,12 @@
 """What has not changed is taken from an earlier data set: the next is as if all were read anew."""
 
+import hashlib
+
+import pyarrow as pa
 import pytest
 
 from image_pipeline.components.dataset.manifest import read_manifest
+from image_pipeline.components.ingest import earlier
 from tests.drawings import draw, encode_png, write_folder
 from tests.ingest_runs import ingest, update
 
@@ -88,3 +92,15 @@ def test_names_labels_and_groups_are_read_anew(tmp_path):
     table.write_text("\n".join(["path,age,group,label", *(f"{line},z" for line in lines[::-1])]))
     assert update(table, tmp_path / "0", tmp_path / "1") == 12
     assert read_manifest(str(tmp_path / "1")).class_names == ("z",)
+
+
+def test_keys_are_found_in_whichever_batch_they_are():
+    keys = [hashlib.sha256(str(number).encode()).digest()[:16] for number in range(40)]
+    keys[7] = keys[23] = None
+    parts = [pa.array(keys[a:b], pa.binary(16)) for a, b in ((0, 5), (5, 5), (5, 22), (22, 40))]
+    heads, rows = earlier._sort_keys(pa.chunked_array([*parts[:2], parts[2].slice(1), parts[3]]))
+    del keys[5]
+    known = [number for number, key in enumerate(keys) if key is not None]
+    assert sorted(rows.tolist()) == known
+    assert heads.tolist() == sorted(int.from_bytes(keys[number][:8], "big") for number in known)
+    assert [int.from_bytes(keys[row][:8], "big") for row in rows] == heads.tolist()
