@@ -11,6 +11,7 @@ from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import run
 from image_pipeline.components.ingest.component import ImageExampleGen, ImageExampleGenExecutor
+from image_pipeline.components.ingest.earlier import count_taken
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.tfx_metadata import open_metadata
 from tests.drawings import draw, encode_png, write_folder
@@ -22,7 +23,10 @@ CACHED = metadata_store_pb2.Execution.CACHED
 
 
 def _run(images, folder):
-    """Runs the pipeline; whether its ingest was cached, and how many images its result holds."""
+    """Runs the pipeline; whether its ingest was cached, and how many images its result holds.
+
+    And how many of them it took from the data set of an earlier run.
+    """
     database = str(folder / "metadata.db")
     example_gen = ImageExampleGen(str(images), IngestOptions())
     pipeline = tfx.dsl.Pipeline(
@@ -41,24 +45,25 @@ def _run(images, folder):
     (event,) = store.get_events_by_execution_ids([execution.id])
     (examples,) = store.get_artifacts_by_id([event.artifact_id])
     splits = read_manifest(examples.uri).splits.values()
-    return execution.last_known_state == CACHED, sum(split.records for split in splits)
+    held = sum(split.records for split in splits)
+    return execution.last_known_state == CACHED, held, count_taken(examples.uri)
 
 
 def test_a_file_that_was_added_is_ingested_and_nothing_twice(tmp_path):
     images = write_folder(tmp_path / "images")
-    assert _run(images, tmp_path) == (False, 20)
+    assert _run(images, tmp_path) == (False, 20, 0)
     (images / "cat" / "new.png").write_bytes(encode_png(draw(77)))
-    assert _run(images, tmp_path) == (False, 21)
-    assert _run(images, tmp_path) == (True, 21)
+    assert _run(images, tmp_path) == (False, 21, 20)
+    assert _run(images, tmp_path) == (True, 21, 20)
 
 
 def test_a_new_span_is_the_latest(tmp_path):
     write_folder(tmp_path / "days" / "7")
     days = tmp_path / "days" / "{SPAN}"
-    assert _run(days, tmp_path) == (False, 20)
+    assert _run(days, tmp_path) == (False, 20, 0)
     write_folder(tmp_path / "days" / "8", per_class=11)
-    assert _run(days, tmp_path) == (False, 22)
-    assert _run(days, tmp_path) == (True, 22)
+    assert _run(days, tmp_path) == (False, 22, 20)
+    assert _run(days, tmp_path) == (True, 22, 20)
 
 
 # An execution whose working folder another one took, or ended in, can be run again.
