@@ -15,6 +15,7 @@ from image_pipeline.commands.compile import compile_job
 from image_pipeline.commands.diff import diff
 from image_pipeline.commands.doctor import doctor
 from image_pipeline.commands.export import export
+from image_pipeline.commands.forget import forget
 from image_pipeline.commands.history import history
 from image_pipeline.commands.ingest import ingest, update
 from image_pipeline.commands.init import init
@@ -64,6 +65,7 @@ for command in (
     diff,
     doctor,
     export,
+    forget,
     history,
     ingest,
     init,

@@ -23,6 +23,7 @@ SKIPPED = "skipped.jsonl"  # only if a file was skipped
 SOURCES = ".sources"  # what the next ingest may take over; no part of the data set
 NEXT = ".next"  # what is to take the place of a data set, until it is whole
 GONE = ".gone"  # and what was there, while it does
+FORGET = ".forget.json"  # which pictures are to be forgotten, until no file holds them
 WORK = ".work"  # of an ingest by itself, until it has finished
 POINTER = "data_set.json"  # in the folder of an artifact whose data set lies elsewhere
 OF_SPLIT, _SHARD = "Split-", "data_tfrecord-"  # TFX's and TFRecord's conventions

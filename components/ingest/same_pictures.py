@@ -1,0 +1,166 @@
+"""Which files of a data set are the same pictures: of the same bytes, or alike."""
+
+import dataclasses
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from image_pipeline.components import files
+from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.index import read_index, read_table
+from image_pipeline.components.dataset.lists import Duplicate, Quarantined, Skipped, read_list
+from image_pipeline.components.dataset.manifest import read_whole_manifest
+from image_pipeline.components.dataset.paths import name_copy
+from image_pipeline.components.dataset.stored import StoredRecords
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.images.prepare import PreparedImage
+from image_pipeline.components.ingest.groups import hash_image
+from image_pipeline.components.meaning.options import IngestOptions
+from image_pipeline.components.messages import suggest
+from image_pipeline.components.names import decode_name
+
+_NEAR_BITS = 4  # in which perceptual hashes may differ, if the option near_duplicates is not set
+RECORD = "record"
+_SHA256 = next(column for column in record.METADATA_COLUMNS if column.key == record.SHA256)
+_PREPARED = [field.name for field in dataclasses.fields(PreparedImage) if field.name != "encoded"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Picture:
+    """A file of a data set.
+
+    Attributes:
+      path: its name, as the index has it.
+      became: `RECORD`, "duplicate", "quarantined" or "skipped".
+      hashes: SHA-256 of its bytes, where they were read, and of those that are stored.
+      row: of the record in the index; None of others.
+      why: how it was found: "named", "the same bytes" or "looks alike".
+    """
+
+    path: str
+    became: str
+    hashes: frozenset[str]
+    row: int | None = None
+    why: str = ""
+
+
+class Pictures:
+    """The files of a data set, all of whose records are read once."""
+
+    def __init__(self, data_dir: str):
+        """Opens it; a few hundred bytes of memory a file.
+
+        Raises:
+          UserError: if it is no whole data set, or damaged where it is read.
+        """
+        self.data_dir, manifest = data_dir, read_whole_manifest(data_dir)
+        self.options = IngestOptions.read_stored(manifest.options)
+        self._shards = [files.join(data_dir, each.file) for _, _, each in manifest.list_shards()]
+        self._records = StoredRecords(read_index(self._shards))
+        sources = read_table(self._shards, ["source"])["source"].to_pylist()
+        found = [self._read(path, row) for row, path in enumerate(sources)]
+        for copy in read_list(data_dir, Duplicate):
+            if not copy.written:
+                same = frozenset([copy.sha256])
+                found.append(Picture(decode_name(copy.path), "duplicate", same))
+        for bad in read_list(data_dir, Quarantined):
+            same = frozenset([bad.sha256] if bad.sha256 else [])
+            found.append(Picture(decode_name(bad.path), "quarantined", same))
+        for skipped in read_list(data_dir, Skipped) if manifest.books.skipped else ():
+            found.append(Picture(decode_name(skipped.path), "skipped", frozenset()))
+        self.all = {each.path: each for each in found}
+
+    def _read(self, path: str, row: int) -> Picture:
+        sha256 = record.read_feature(self._records.read(row), _SHA256).decode()
+        stored = hashlib.sha256(self.read_stored(row)).hexdigest()
+        # Records in place store nothing, which is the same of all.
+        hashes = [sha256] if self.options.in_place else [sha256, stored]
+        return Picture(path, RECORD, frozenset(hashes), row)
+
+    def read_stored(self, row: int) -> bytes:
+        """The stored bytes of a record; none where it says only where they are."""
+        in_place = self.options.in_place
+        return b"" if in_place else bytes(self._records.read_image(row).encoded)
+
+    def read_kept(self, picture: Picture) -> Iterator[bytes]:
+        """What the data set holds of a file: the stored image, or the copy in the quarantine."""
+        if picture.row is not None:
+            yield self.read_stored(picture.row)
+        for sha256 in picture.hashes if picture.became == "quarantined" else ():
+            if files.is_file(copy := files.join(self.data_dir, name_copy(sha256))):
+                yield files.read_file(copy)
+
+    def find(self, named: Sequence[str], near: bool = False) -> list[Picture]:
+        """Finds pictures, and those of the same bytes, before ingest or as they are stored.
+
+        Args:
+          named: their names as the index and the lists have them, or files of the same bytes.
+          near: also what looks alike, and copies of that.
+
+        Returns:
+          Those that were named first, each once.
+
+        Raises:
+          UserError: if one is not in the data set, or pixels cannot be compared.
+        """
+        prepare = self.options.prepare
+        if near and (self.options.in_place or prepare.is_deep):
+            raise UserError(
+                "What looks alike is found among 8-bit gray or RGB images that are stored, but "
+                f"{self.data_dir!r} has others; leave --near out, and name all pictures."
+            )
+        paths, hashes = set[str](), set[str]()
+        known = {sha256 for each in self.all.values() for sha256 in each.hashes}
+        for name in named:
+            if name in self.all:
+                paths.add(name)
+                continue
+            sha256 = (
+                hashlib.sha256(files.read_file(name)).hexdigest() if files.is_file(name) else ""
+            )
+            if sha256 not in known:
+                what = "picture of the bytes of" if sha256 else "picture called"
+                raise UserError(
+                    f"{self.data_dir!r} has no {what} {name!r}; {suggest(name, self.all, 3)}give "
+                    "its path as `source` of the index or a list beside it has it, or a file of "
+                    "the same bytes."
+                )
+            hashes.add(sha256)
+        found: dict[str, Picture] = {}
+        self._add(found, "named", (each for each in self.all.values() if each.path in paths))
+        self._add_same(found, hashes)
+        if near:
+            self._add(found, "looks alike", self._find_near(found))
+            self._add_same(found, set())
+        return list(found.values())
+
+    def _find_near(self, found: Mapping[str, Picture]) -> list[Picture]:
+        """Those that look like one that was found, by perceptual hashes of what is stored."""
+        bits = self.options.near_duplicates
+        bits = _NEAR_BITS if bits is None else bits
+        table = read_table(self._shards, _PREPARED).to_pylist()
+        looks = {
+            each.path: hash_image(PreparedImage(self.read_stored(each.row), **table[each.row]))
+            for each in self.all.values()
+            if each.row is not None
+        }
+        asked = [looks[path] for path in found if path in looks]
+        return [
+            self.all[path]
+            for path, look in looks.items()
+            if any((look ^ other).bit_count() <= bits for other in asked)
+        ]
+
+    def _add_same(self, found: dict[str, Picture], hashes: set[str]) -> None:
+        """Adds all with the bytes of one that was found, as they were or as they are stored."""
+        while True:
+            hashes = hashes.union(*(each.hashes for each in found.values()))
+            before = len(found)
+            same = (each for each in self.all.values() if each.hashes & hashes)
+            self._add(found, "the same bytes", same)
+            if len(found) == before:
+                return
+
+    @staticmethod
+    def _add(found: dict[str, Picture], why: str, pictures: Iterable[Picture]) -> None:
+        for each in pictures:
+            found.setdefault(each.path, dataclasses.replace(each, why=why))

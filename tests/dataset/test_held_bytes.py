@@ -1,0 +1,105 @@
+"""Contents are found in files as they are and in base64, wherever they begin, and only whole."""
+
+import base64
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from image_pipeline.components.dataset.held_bytes import (
+    BytesFinder,
+    is_packed,
+    list_files,
+    take_windows,
+)
+
+pytestmark = pytest.mark.unit
+
+BLOCK = 8 * 2**20
+FORMS = {
+    "as it is": lambda content, before: bytes(before) + content,
+    "base64": lambda content, before: base64.b64encode(bytes(before) + content),
+    "base64 of the web": lambda content, before: base64.urlsafe_b64encode(bytes(before) + content),
+}
+
+
+def make(size, seed=0):
+    """Bytes of which 64 have `+` and `/` in base64, too."""
+    return np.random.default_rng(seed).bytes(size)
+
+
+def find(path, **contents):
+    return BytesFinder((name, take_windows(data)) for name, data in contents.items()).find(
+        str(path)
+    )
+
+
+@given(
+    size=st.integers(16, 400),
+    before=st.integers(0, 40),
+    form=st.sampled_from([*FORMS]),
+    seed=st.integers(0, 1000),
+)
+def test_a_content_is_found_wherever_it_begins(tmp_path_factory, size, before, form, seed):
+    path = tmp_path_factory.getbasetemp() / "held"
+    content = make(size, seed)
+    path.write_bytes(FORMS[form](content, before) + make(30, seed + 1))
+    assert find(path, this=content, other=make(size, seed + 2)) == {"this"}
+
+
+@pytest.mark.parametrize("start", [BLOCK - 300, BLOCK - 65, BLOCK - 64, BLOCK - 1, BLOCK])
+def test_a_content_between_two_blocks_is_found(tmp_path, start):
+    content = make(300)
+    (tmp_path / "held").write_bytes(bytes(start) + content)
+    assert find(tmp_path / "held", this=content) == {"this"}
+
+
+def test_only_what_is_whole_is_found(tmp_path):
+    content = make(5000)
+    (tmp_path / "half").write_bytes(content[:2500] + make(2500, 1))
+    assert find(tmp_path / "half", this=content) == set()
+    (tmp_path / "stripped").write_bytes(make(20, 1) + content[60:])  # Of what was said before it.
+    assert find(tmp_path / "stripped", this=content) == {"this"}
+
+
+def test_two_pictures_with_the_same_tables_are_distinguished(tmp_path):
+    tables = make(600)
+    one, other = tables + make(200, 1), tables + make(200, 2)
+    (tmp_path / "held").write_bytes(one)
+    assert find(tmp_path / "held", one=one, other=other) == {"one"}
+
+
+def test_what_is_too_short_or_plain_is_not_sought(tmp_path):
+    plain = [bytes(1000), make(15), bytes(range(7)) * 100]
+    assert [take_windows(each) for each in plain] == [[], [], []]
+    (tmp_path / "held").write_bytes(b"".join(plain))
+    assert find(tmp_path / "held", a=plain[0], b=plain[1], c=plain[2]) == set()
+    framed = bytes(500) + make(200) + bytes(500)
+    (tmp_path / "black").write_bytes(bytes(3000))
+    assert take_windows(framed) and find(tmp_path / "black", this=framed) == set()
+
+
+def test_what_is_compressed_is_told_by_how_it_begins(tmp_path):
+    import gzip
+    import zipfile
+
+    (tmp_path / "a.gz").write_bytes(gzip.compress(make(100)))
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as file:
+        file.writestr("a", make(100))
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    assert [name for name in sorted(os.listdir(tmp_path)) if is_packed(str(tmp_path / name))] == [
+        "a.gz",
+        "a.npz",
+    ]
+
+
+def test_each_file_is_listed_once_and_no_link(tmp_path):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "file").write_bytes(b"")
+    (tmp_path / "a" / "link").symlink_to(tmp_path / "a" / "b" / "file")
+    (tmp_path / "loop").symlink_to(tmp_path)
+    os.mkfifo(tmp_path / "a" / "pipe")
+    folders = [tmp_path / "a", tmp_path, tmp_path / "loop" / "a" / "b"]
+    assert list_files(map(str, folders)) == [str(tmp_path / "a" / "b" / "file")]
