@@ -147,6 +147,44 @@ def ingest(
 
 @_explained
 @_unmoved()
+def forget(
+    data_dir: str,
+    images: str | Sequence[str] = (),
+    *,
+    near: bool = False,
+    images_dir: str | None = None,
+    scan: Sequence[str] = (),
+    yes: bool = False,
+) -> dict[str, Any]:
+    """Takes pictures out of a data set, and searches for their bytes: `image-pipeline forget`.
+
+    Args:
+      data_dir: the data set's folder, on this machine.
+      images: their paths, as `source` of the index has them, or files of the same bytes; none goes
+        on with what was begun.
+      near: whether what looks alike is forgotten, too.
+      images_dir: where the data set's images are now, if they have moved.
+      scan: further folders that are searched for the bytes and for models.
+      yes: whether it is done, which cannot be undone. Otherwise only `pictures` and `seen` are
+        found, what would be forgotten and which models were fed it.
+
+    Returns:
+      `pictures`, `seen`; and, if it was done, `held`, the files that still hold them, `deleted`,
+      `unread`, `unsought`, `files`, `bytes` and the ingest's summary as `data_set`.
+
+    Raises:
+      UserError: if a picture is not in the data set, or that cannot be written.
+    """
+    from image_pipeline.run.forget import forget_pictures, plan_forgetting
+
+    named = [images] if isinstance(images, str) else images
+    plan, listing = plan_forgetting(data_dir, named, near, images_dir, scan)
+    found = {"pictures": plan.pictures, "seen": plan.seen}
+    return forget_pictures(plan, listing) if yes else found
+
+
+@_explained
+@_unmoved()
 def analyze(
     data_dir: str,
     graph_dir: str,

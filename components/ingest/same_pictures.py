@@ -162,5 +162,5 @@ class Pictures:
 
     @staticmethod
     def _add(found: dict[str, Picture], why: str, pictures: Iterable[Picture]) -> None:
-        for each in pictures:
+        for each in sorted(pictures, key=lambda picture: picture.path):
             found.setdefault(each.path, dataclasses.replace(each, why=why))

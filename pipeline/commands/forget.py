@@ -110,7 +110,8 @@ def _print_result(result: dict[str, Any], console: Any) -> None:
         print_line(f"not searched: {path}: {why}", console)
     for path in result["unsought"]:
         print_line(f"not sought: {path}, whose bytes are too few, too plain or unknown", console)
-    for path in result["originals"]:
-        print_line(f"the original is still among the images: {path}", console)
+    for each in result["pictures"]:
+        if each.original:
+            print_line(f"the original is still among the images: {each.path}", console)
     if not result["held"]:
         print_line("No file that was searched holds them.", console)

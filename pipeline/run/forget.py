@@ -7,7 +7,7 @@ of the bytes, so that whoever is stopped goes on; and until a search finds nothi
 import contextlib
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from markupsafe import escape
@@ -51,16 +51,13 @@ class Forgotten:
       path: its name, as `source` of the index has it.
       why: how it was found: "named", "the same bytes" or "looks alike".
       became: what it is in the data set: "record", "duplicate", "quarantined" or "skipped".
-      windows: by which its bytes are found, in hexadecimal: of each content, of which those of its
-        file are known if that can be read.
       original: whether its file is there among the images.
     """
 
     path: str
     why: str
     became: str
-    windows: Sequence[Sequence[str]] = ()
-    original: bool = False
+    original: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +85,8 @@ class Plan:
       data_dir: the data set's folder.
       images: the folder of images that it was made from.
       pictures: those to be forgotten.
+      windows: by which their bytes are found, in hexadecimal: by path, those of what is stored and
+        of the file, as far as they are known.
       seen: the models that were fed them.
       folders: what is searched besides the data set.
     """
@@ -95,6 +94,7 @@ class Plan:
     data_dir: str
     images: str
     pictures: Sequence[Forgotten]
+    windows: Mapping[str, Sequence[Sequence[str]]]
     seen: Sequence[Seen]
     folders: Sequence[str]
 
@@ -154,20 +154,20 @@ def plan_forgetting(
         images, data_dir, options.model_copy(update={"leave_out": left_out}), choose_engine(())
     )
     originals = _read_originals(listing, data.all.keys(), set(paths))
-    pictures = []
+    pictures, windows = list[Forgotten](), dict[str, Sequence[Sequence[str]]]()
     for path in paths:
         first = earlier.get(path) or found[path]
-        contents = [*(data.read_kept(found[path]) if path in found else ()), originals.get(path)]
-        windows = [*earlier[path].windows] if path in earlier else []
-        windows += [_to_hex(content) for content in contents if content]
-        unique = list(dict.fromkeys(map(tuple, windows)))
-        pictures.append(Forgotten(path, first.why, first.became, unique, path in originals))
+        pictures.append(Forgotten(path, first.why, first.became, path in originals))
+        kept = data.read_kept(found[path]) if path in found else ()
+        now = [_to_hex(content) for content in (*kept, originals.get(path)) if content]
+        before = begun.windows.get(path, ()) if begun else ()
+        windows[path] = list(dict.fromkeys(map(tuple, (*before, *now))))
     folders = list(dict.fromkeys([*(begun.folders if begun else ()), *scan]))
     seen = {(each.model, each.path): each for each in (begun.seen if begun else ())}
     records = [each.path for each in found.values() if each.became == RECORD]
     for each in _find_seen(data_dir, folders, records) if records else ():
         seen[each.model, each.path] = each
-    return Plan(data_dir, images, pictures, list(seen.values()), folders), listing
+    return Plan(data_dir, images, pictures, windows, list(seen.values()), folders), listing
 
 
 def forget_pictures(plan: Plan, listing: Listing) -> dict[str, Any]:
@@ -178,10 +178,10 @@ def forget_pictures(plan: Plan, listing: Listing) -> dict[str, Any]:
       listing: the images without these.
 
     Returns:
-      `pictures`, `originals` that are still among the images, `seen`; the summary of the ingest as
-      `data_set`; `deleted`, the files that were made of the pictures; and of the search: `files`
-      and `bytes` that were read, `held`, `unread`, why each file could not be searched, and
-      `unsought`, the pictures of which too little is known.
+      `pictures` and `seen` of the plan; the summary of the ingest as `data_set`; `deleted`, the
+      files that were made of the pictures; and of the search: `files` and `bytes` that were read,
+      `held`, `unread`, why each file could not be searched, and `unsought`, the pictures of which
+      too little is known.
 
     Raises:
       UserError: if the data set cannot be written; it is then as it was.
@@ -216,8 +216,7 @@ def forget_pictures(plan: Plan, listing: Listing) -> dict[str, Any]:
         else:
             held.append(Held(path, sorted({name for name, _ in found}), _find_way_out(path, plan)))
     result = {
-        "pictures": [(each.path, each.why, each.became) for each in plan.pictures],
-        "originals": [each.path for each in plan.pictures if each.original],
+        "pictures": plan.pictures,
         "seen": plan.seen,
         "data_set": summary,
         "deleted": deleted,
@@ -225,7 +224,7 @@ def forget_pictures(plan: Plan, listing: Listing) -> dict[str, Any]:
         "bytes": read,
         "held": held,
         "unread": unread,
-        "unsought": [each.path for each in plan.pictures if not any(each.windows)],
+        "unsought": [path for path, windows in plan.windows.items() if not any(windows)],
     }
     if not held:
         files.delete(files.join(data_dir, FORGET))
@@ -273,7 +272,7 @@ def _to_hex(content: bytes) -> list[str]:
 def _list_contents(plan: Plan) -> Iterator[tuple[tuple[str, str], list[bytes]]]:
     """What is sought, by the picture and whether it is its bytes or a report's that shows it."""
     for each in plan.pictures:
-        for windows in each.windows:
+        for windows in plan.windows[each.path]:
             yield (each.path, _BYTES), list(map(bytes.fromhex, windows))
         shown = f'<img alt="{escape(printable_text(each.path))}" loading="lazy"'
         yield (each.path, _PAGE), [shown.encode()]

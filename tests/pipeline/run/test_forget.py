@@ -101,12 +101,11 @@ def test_a_picture_leaves_with_its_copies_and_what_is_stored_as_the_same(folder,
     assert holders(folder / "out", original, stored)
     code, said = forget(folder, capsys, "dog/copy.png")
     assert code == 0 and said["done"] and said["held"] == [] and said["unsought"] == []
-    found = {path: (why, became) for path, why, became in said["pictures"]}
-    kept_first = min(("dog/003.bmp", "dog/003.png"))
-    assert found.keys() == {"dog/003.png", "dog/003.bmp", "dog/copy.png"} and kept_first in found
+    found = {each["path"]: (each["why"], each["became"]) for each in said["pictures"]}
+    assert found.keys() == {"dog/003.png", "dog/003.bmp", "dog/copy.png"}
     assert found["dog/copy.png"] == ("named", "duplicate")
     assert found["dog/003.png"] == found["dog/003.bmp"] == ("the same bytes", "record")
-    assert sorted(said["originals"]) == sorted(found)
+    assert all(each["original"] for each in said["pictures"])
     assert holders(folder / "out", original, stored) == set()
     assert not any(np.array_equal(each, draw(1003)) for each in pixels_of(folder / "out").values())
     assert verify_data_set(str(folder / "out")) == []
@@ -129,9 +128,9 @@ def test_what_looks_alike_is_forgotten_if_it_is_asked_for(folder, capsys):
     assert not alone["done"] and "cat/smooth.png" in pixels_of(folder / "out")
     code, said = forget(folder, capsys, "cat/smooth.png", "--near")
     assert code == 0
-    assert [each[:2] for each in said["pictures"]] == [
-        ["cat/smooth.png", "named"],
-        ["cat/small.png", "looks alike"],
+    assert [(each["path"], each["why"]) for each in said["pictures"]] == [
+        ("cat/smooth.png", "named"),
+        ("cat/small.png", "looks alike"),
     ]
     assert {"cat/smooth.png", "cat/small.png"}.isdisjoint(pixels_of(folder / "out"))
 
@@ -141,7 +140,8 @@ def test_a_picture_in_quarantine_leaves_with_its_copy(folder, capsys):
     other = folder / "elsewhere.png"
     other.write_bytes(BAD)
     code, said = forget(folder, capsys, other)  # By a file of the same bytes.
-    assert code == 0 and said["pictures"] == [["cat/bad.png", "the same bytes", "quarantined"]]
+    (found,) = said["pictures"]
+    assert (code, found["path"], found["became"]) == (0, "cat/bad.png", "quarantined")
     assert holders(folder / "out", BAD) == set()
     assert read_lines(folder / "out" / "quarantine.jsonl") == []
     (skipped,) = read_lines(folder / "out" / "skipped.jsonl")
@@ -183,7 +183,7 @@ def test_reports_and_caches_are_deleted_and_what_else_holds_it_is_named(folder, 
                      str(folder / "images")]) == 0  # fmt: skip
     capsys.readouterr()
     code, said = forget(folder, capsys)
-    assert code == 0 and said["originals"] == []
+    assert code == 0 and [each["original"] for each in said["pictures"]] == [False]
     assert not (folder / "out" / FORGET).exists() and holders(run, stored, original) == set()
     assert forget(folder, capsys)[0] == 1
 
@@ -191,24 +191,28 @@ def test_reports_and_caches_are_deleted_and_what_else_holds_it_is_named(folder, 
 def test_models_that_were_fed_it_are_named_with_their_steps(folder, capsys):
     shards = sorted(map(str, (folder / "out" / "Split-train").iterdir()))
     feeding = FeedingOptions(batch_size=4, augment=())
-    epoch = certify(shards, ViewOptions(height_px=8, width_px=8), feeding, 3, 3)
-    model = folder / "model" / "assets.extra"
-    write_certificate(str(model), epoch.until(2, 1))
-    lost = dataclasses.replace(epoch.parts[0], data=[("0" * 64, "train")])
-    write_certificate(str(folder / "lost"), dataclasses.replace(epoch, parts=[lost]))
-    paths = [str(folder / "out" / "Split-train")]
-    fed = FedBatches(epoch.until(2, 1), [str(folder / "out")])
-    path = next(each.source for each in fed.list_batch(0))
-    expected = [[each.epoch, each.step] for each in fed.find(path)]
-    assert expected[0] == [0, 0] and len(expected) in (2, 3) and paths
+    records = read_manifest(str(folder / "out")).splits["train"].records
+    steps = -(-records // 4)
+    fed = certify(shards, ViewOptions(height_px=8, width_px=8), feeding, 3, steps).until(2, 1)
+    write_certificate(str(folder / "model" / "assets.extra"), fed)
+    lost = dataclasses.replace(fed.parts[0], data=[("0" * 64, "train")])
+    write_certificate(str(folder / "lost"), dataclasses.replace(fed, parts=[lost]))
+    batches = FedBatches(fed, [str(folder / "out")])
+    names = [[each.source for each in batches.list_batch(step)] for step in range(2 * steps + 1)]
+    first = next(name for name in names[0] if not name.startswith("dog/003"))
+    fed_names = {name for batch in names for name in batch}
+    of_eval = min(pixels_of(folder / "out").keys() - fed_names)
     scan = ("--scan", folder / "model", "--scan", folder / "lost")
-    code, said = forget(folder, capsys, path, *scan)
+    code, said = forget(folder, capsys, first, of_eval, *scan)
     assert code == 0
-    (unknown,) = (each for each in said["seen"] if each["problem"])
+    unknown, seen = sorted(said["seen"], key=lambda each: each["model"])
     assert unknown["model"] == str(folder / "lost") and "0" * 64 in unknown["problem"]
-    assert [
-        (each["path"], each["times"]) for each in said["seen"] if each["model"] == str(model)
-    ] == [(path, expected)] or len(said["pictures"]) > 1
+    expected = [list(divmod(step, steps)) for step, batch in enumerate(names) if first in batch]
+    assert len(expected) in (2, 3) and expected[0] == [0, 0]
+    assert seen == {
+        **{"model": str(folder / "model" / "assets.extra"), "path": first},
+        **{"times": expected, "problem": ""},
+    }
 
 
 class Killed(BaseException):
@@ -245,6 +249,8 @@ def test_who_is_stopped_goes_on(folder, capsys, monkeypatch, stopped, again):
 
 def test_what_the_data_set_lacks_is_refused_with_the_nearest(folder, capsys):
     before = read_files(folder / "out")
+    with pytest.raises(UserError, match=r"no picture called 'cat/04\.png'"):
+        api.forget(str(folder / "out"), "cat/04.png", yes=True)
     code, said = forget(folder, capsys, "cat/04.png")
     assert code == 1 and "no picture called 'cat/04.png'; did you mean cat/004.png" in said
     (folder / "other.png").write_bytes(encode_png(draw(99)))
@@ -260,7 +266,7 @@ def test_a_list_names_pictures(folder, capsys):
     code, said = forget(folder, capsys, "cat/004.png", "--list", folder / "list.txt")
     assert code == 0
     gone = {"cat/001.png", "cat/004.png", "dog/005.png"}
-    assert {path for path, _, _ in said["pictures"]} == gone
+    assert {each["path"] for each in said["pictures"]} == gone
     assert gone.isdisjoint(pixels_of(folder / "out"))
 
 
@@ -276,12 +282,14 @@ def test_images_that_are_gone_are_asked_for(folder, capsys):
     images.rename(folder / "moved")
     assert forget(folder, capsys, "cat/001.png")[0] == 1
     code, said = forget(folder, capsys, "cat/001.png", "--images", folder / "moved")
-    assert code == 0 and said["originals"] == []
+    assert code == 0 and [each["original"] for each in said["pictures"]] == [False]
     assert "cat/001.png" not in pixels_of(folder / "out")
 
 
 def test_nothing_is_done_without_a_yes(folder, capsys, monkeypatch):
     before = read_files(folder / "out")
+    (found,) = api.forget(str(folder / "out"), ["cat/001.png"])["pictures"]
+    assert (found.path, found.why, found.became) == ("cat/001.png", "named", "record")
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
     assert cli.call(["forget", str(folder / "out"), "cat/001.png"]) == 1
     assert "cat/001.png  named  record" in capsys.readouterr().out
