@@ -34,6 +34,7 @@ from image_pipeline.components.json_text import to_json
 from image_pipeline.components.meaning.listing import Listing
 from image_pipeline.components.names import decode_name, printable_text
 from image_pipeline.components.sources.reading import SkippedFile, try_read
+from image_pipeline.named_folder import refuse_run
 from image_pipeline.run.engine import choose_engine
 from image_pipeline.run.preflight import check_ingest
 from image_pipeline.run.source_note import find_written
@@ -137,6 +138,7 @@ def plan_forgetting(
         )
     if missing := [folder for folder in scan if not os.path.isdir(folder)]:
         raise UserError(f"--scan must name folders, but {missing[0]!r} is none.")
+    refuse_run(data_dir, "forget")
     known, options = find_written(data_dir)
     if (images := images_dir or known) is None:
         raise UserError(

@@ -27,6 +27,7 @@ from image_pipeline.components.feeding.certificate import (
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.run import forget as forgetting
+from image_pipeline.run_folder import DATA_SETS
 from tests.drawings import draw, draw_smooth, encode_png, write_folder
 from tests.ingest_runs import read_files, read_lines, stopped_at_a_shard
 
@@ -297,6 +298,20 @@ def test_nothing_is_done_without_a_yes(folder, capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     assert cli.call(["forget", str(folder / "out"), "cat/001.png"]) == 0
     assert "No file that was searched holds them." in capsys.readouterr().out
+
+
+def test_a_run_names_its_data_set(folder):
+    data_dir = folder / "run" / DATA_SETS / "1"
+    data_dir.parent.mkdir(parents=True)
+    (folder / "out").rename(data_dir)
+    with pytest.raises(UserError, match=f"write: image-pipeline forget {data_dir}"):
+        api.forget(str(folder / "run"), "cat/001.png")
+    (data_dir / ".source.json").unlink()  # As TFX writes it.
+    with pytest.raises(UserError, match="name them by --images"):
+        api.forget(str(data_dir), "cat/001.png")
+    where = {"images_dir": str(folder / "images"), "scan": [str(folder / "run")]}
+    assert api.forget(str(data_dir), "cat/001.png", **where, yes=True)["held"] == []
+    assert "cat/001.png" not in pixels_of(data_dir)
 
 
 def test_a_store_is_refused():
