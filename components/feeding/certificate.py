@@ -188,6 +188,10 @@ def read_certificate(folder: str) -> Certificate | None:
         return None
 
 
+class NotFedError(UserError):
+    """An image is in none of the splits that a model was fed."""
+
+
 class FedBatches:
     """The batches of a certificate, named from the data sets that its parts were read from.
 
@@ -215,8 +219,9 @@ class FedBatches:
           image: its path, as `source` of the index has it, or its record id.
 
         Raises:
-          UserError: if it is in none of the splits that the model was fed, one of the data sets is
-            not among those given, or an option is of another version.
+          NotFedError: if it is in none of the splits that the model was fed.
+          UserError: if one of the data sets is not among those given, or an option is of another
+            version.
         """
         found: list[Fed] = []
         known = False
@@ -230,7 +235,7 @@ class FedBatches:
                         batch = part.list_batch(number, epoch, step)
                         found += [fed for row, fed in batch if row in rows]
         if not known:
-            raise UserError(
+            raise NotFedError(
                 f"no image {image!r} is in what the model was fed; give its path as `source` of "
                 f"{INDEX} has it, or its record id."
             )

@@ -53,7 +53,7 @@ def forget(
     """
     from rich.console import Console
 
-    from image_pipeline.components.path_lists import parse_paths
+    from image_pipeline.components.options import parse_paths
     from image_pipeline.run.forget import forget_pictures, plan_forgetting
 
     named = [*images, *(() if list_file is None else parse_paths(list_file.read()))]

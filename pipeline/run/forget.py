@@ -24,6 +24,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.certificate import (
     CERTIFICATE,
     FedBatches,
+    NotFedError,
     read_certificate,
 )
 from image_pipeline.components.feeding.options import FeedingOptions
@@ -288,16 +289,14 @@ def _find_seen(data_dir: str, folders: Sequence[str], paths: Sequence[str]) -> I
         model = os.path.dirname(certificate)
         if os.path.basename(certificate) != CERTIFICATE or (fed := read_certificate(model)) is None:
             continue
+        batches = FedBatches(fed, list(by_real.values()))
         try:
-            batches = FedBatches(fed, list(by_real.values()))
+            for path in paths:
+                with contextlib.suppress(NotFedError):
+                    if times := [(each.epoch, each.step) for each in batches.find(path)]:
+                        yield Seen(model, path, times)
         except UserError as error:  # Its data set is elsewhere, or another version trained it.
             yield Seen(model, problem=str(error))
-            continue
-        for path in paths:
-            with contextlib.suppress(UserError):  # It is in no split that the model was fed.
-                times = [(each.epoch, each.step) for each in batches.find(path)]
-                if times:
-                    yield Seen(model, path, times)
 
 
 def _find_way_out(path: str, plan: Plan) -> str:
