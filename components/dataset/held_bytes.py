@@ -59,6 +59,7 @@ class BytesFinder(Generic[Name]):
             for place, window in enumerate(windows):
                 for form in _list_forms(window):
                     self._forms[form].append((number, place))
+        self._longest = max(map(len, self._forms), default=1)
         self._by_word: dict[int, set[bytes]] = collections.defaultdict(set)
         for form in self._forms:
             for word in np.array([form[at : at + 8] for at in range(8)]).view(_WORD).tolist():
@@ -72,7 +73,7 @@ class BytesFinder(Generic[Name]):
         found: dict[int, set[int]] = collections.defaultdict(set)
         data = b""
         for block in files.read_blocks(path):
-            data = data[-2 * _WINDOW_BYTES :] + block
+            data = data[-self._longest :] + block
             words = np.frombuffer(data, _WORD, len(data) // _WORD.itemsize)
             words = words[self._is_low[words.view("<u2")[::4]]]
             for word in np.unique(words[np.isin(words, self._words)]).tolist():

@@ -64,7 +64,8 @@ def forget(
     console = Console(highlight=False, quiet=as_json)
     _print_plan(plan, console)
     if not yes:
-        click.confirm("Forget them? This cannot be undone.", abort=True)
+        what = "Forget them, and delete reports that show them? This cannot be undone."
+        click.confirm(what, abort=True)
     with open_terminal(os.path.join(data_set, ".ingest.log"), as_json):
         result = forget_pictures(plan, listing)
     if as_json:

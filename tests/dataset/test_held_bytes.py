@@ -56,6 +56,14 @@ def test_a_content_between_two_blocks_is_found(tmp_path, start):
     assert find(tmp_path / "held", this=content) == {"this"}
 
 
+@pytest.mark.parametrize("start", [BLOCK - 399, BLOCK - 1])
+def test_a_window_of_any_length_is_found(tmp_path, start):
+    (tmp_path / "held").write_bytes(bytes(start) + make(400))
+    for name, window in {"this": make(400), "other": make(399) + b"?"}.items():
+        found = BytesFinder([(name, [window])]).find(str(tmp_path / "held"))
+        assert found == ({"this"} if name == "this" else set())
+
+
 def test_only_what_is_whole_is_found(tmp_path):
     content = make(5000)
     (tmp_path / "half").write_bytes(content[:2500] + make(2500, 1))

@@ -163,7 +163,8 @@ def test_reports_and_caches_are_deleted_and_what_else_holds_it_is_named(folder, 
     log = run / "events.out.tfevents.1.here"
     log.write_bytes(b"header" + original + b"footer")
     page = run / "other.html"
-    page.write_text(f'<img src="data:image/png;base64,{base64.b64encode(stored).decode()}">')
+    encoded = base64.b64encode(stored).decode()
+    page.write_text(f'<img alt="cat/001.png" loading="lazy" src="data:image/png;base64,{encoded}">')
     ingest(folder, "run/second")
     capsys.readouterr()
     code, said = forget(folder, capsys, "cat/001.png", "--scan", run)
