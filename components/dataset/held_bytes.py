@@ -1,7 +1,7 @@
 """Which files hold the bytes of some contents, as they are or in base64.
 
 Of each content a few windows of bytes are sought; a file that has all of them holds it. A file is
-read once, at about a gigabyte a second, however many contents are sought, and none is decompressed.
+read once, however many contents are sought, and none is decompressed.
 """
 
 import base64

@@ -166,19 +166,21 @@ def test_reports_and_caches_are_deleted_and_what_else_holds_it_is_named(folder, 
     encoded = base64.b64encode(stored).decode()
     page.write_text(f'<img alt="cat/001.png" loading="lazy" src="data:image/png;base64,{encoded}">')
     ingest(folder, "run/second")
+    api.write_parquet(str(folder / "out"), str(run / "export"))
     capsys.readouterr()
     code, said = forget(folder, capsys, "cat/001.png", "--scan", run)
     assert code == 1
     assert said["deleted"] == sorted(map(str, [folder / "out/a.html", run / "page.html", cache]))
     held = {pathlib.Path(each["file"]): each["way_out"] for each in said["held"]}
-    (shard,) = held.keys() - {log, page}
+    (parquet,) = (path for path in held if path.suffix == ".parquet")
+    (shard,) = held.keys() - {log, page, parquet}
     assert "TensorBoard" in held[log] and "make it anew" in held[page]
     assert held[shard].endswith(f"image-pipeline forget {run / 'second'}")
     assert {str(path.relative_to(run)) for path in held} >= holders(run, stored, original)
     # It is begun until nothing holds it; the windows are known, though no picture is.
     (folder / "images" / "cat" / "001.png").unlink()
-    page.unlink()
-    log.unlink()
+    for path in (page, log, parquet):
+        path.unlink()
     code, said = forget(folder, capsys)
     assert code == 1 and [each["file"] for each in said["held"]] == [str(shard)]
     assert cli.call(["forget", str(run / "second"), "cat/001.png", "--yes", "--images",
