@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Sequence
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset.paths import FORGET
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.labels.kinds import CLASSES, VALUES
 from image_pipeline.components.meaning.complete_options import check_splits
@@ -38,6 +39,9 @@ def check_ingest(
     check_splits(images_dir, listing.options)
     check_labels(listing)
     check_output(output_dir, images_dir)
+    if files.is_local(output_dir) and files.exists(files.join(output_dir, FORGET)):
+        sentence = f"pictures of it are to be forgotten still: image-pipeline forget {output_dir}"
+        listing.noticed += (sentence,)
     return listing
 
 

@@ -11,7 +11,7 @@ import pytest
 from image_pipeline import cli
 from image_pipeline.api import ingest
 from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
-from image_pipeline.components.dataset.paths import NEXT, SOURCES
+from image_pipeline.components.dataset.paths import FORGET, NEXT, SOURCES
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import prepare_chunk
 from image_pipeline.show.ingest_summary import ingest_rows
@@ -246,6 +246,13 @@ def test_images_that_are_not_known_are_asked_for(folder, capsys):
     (folder / "out" / ".source.json").unlink()
     assert cli.call(["update", str(folder / "out")]) == 1
     assert "name them by --images" in capsys.readouterr().err
+
+
+def test_what_is_to_be_forgotten_still_is_said(folder):
+    assert _ingest(folder)["noticed"] == []
+    (folder / "out" / FORGET).write_text("{}")
+    (sentence,) = _ingest(folder)["noticed"]
+    assert sentence.endswith(f"still: image-pipeline forget {folder / 'out'}")
 
 
 def test_retry_says_what_it_has_become(folder, capsys):
