@@ -113,10 +113,12 @@ def write_shard(task: ShardTask, work: WorkFolder, output_dir: str) -> WrittenSh
         lambda: read_placed_rows(work.placed_path(task.plan), task.row_span),
         lambda: files.is_file(shard_path),
     )
-    # Which payloads of which chunks, in which order, with which class ids.
-    digest = hashlib.sha256(b"" if task.classes is None else json.dumps(task.classes).encode())
-    for column in ("chunk", "payload_offset"):
-        digest.update("\n".join(map(str, rows[column].to_pylist())).encode())
+    # The whole rows: where a payload is in an earlier data set does not tell the label it has now.
+    of_rows = pa.BufferOutputStream()
+    with pa.ipc.new_stream(of_rows, rows.schema) as writer:
+        writer.write_table(rows)
+    digest = hashlib.sha256(repr((task.classes, task.columns)).encode())
+    digest.update(of_rows.getvalue())
     content = digest.hexdigest()[:16]
     index_path, mark = work.join("index", f"{task.path}-{content}.arrow"), f"index/{task.path}.json"
     # What an earlier run has finished is taken over if all of it is as it was described. (The shard
@@ -133,8 +135,8 @@ def write_shard(task: ShardTask, work: WorkFolder, output_dir: str) -> WrittenSh
         files.delete(shard_path)
     with files.write_atomically(shard_path) as shard:
         index = pa.BufferOutputStream()
-        with pa.ipc.new_file(index, index_schema(task.columns)) as writer:
-            described = _write_records(task, rows, work, shard, writer)
+        with pa.ipc.new_file(index, index_schema(task.columns)) as of_index:
+            described = _write_records(task, rows, work, shard, of_index)
         index_bytes = index.getvalue().to_pybytes()
         call_together(work.check, lambda: files.write_file(index_path, index_bytes))
         sum_of_index = google_crc32c.value(index_bytes)

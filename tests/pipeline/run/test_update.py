@@ -10,10 +10,11 @@ import pytest
 
 from image_pipeline import cli
 from image_pipeline.api import ingest
+from image_pipeline.components.dataset.index_file import scan_index
 from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
 from image_pipeline.components.dataset.paths import FORGET, NEXT, SOURCES
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest import prepare_chunk
+from image_pipeline.components.ingest import prepare_chunk, run
 from image_pipeline.show.ingest_summary import ingest_rows
 from tests.drawings import draw, encode_png, write_folder, write_scenes
 from tests.ingest_runs import read_files
@@ -204,6 +205,29 @@ def test_an_update_that_is_stopped_leaves_a_whole_data_set(folder, monkeypatch):
             shutil.copytree(folder / "fresh", folder / "out")
     assert seen[0] == old and seen[-1] == new
     assert _is_fresh(folder)
+
+
+def test_what_a_stopped_update_wrote_is_not_taken_for_images_of_other_labels(folder, monkeypatch):
+    """Its shards have the same images at the same places."""
+    table = folder / "images" / "table.csv"
+
+    def label(names):
+        rows = [
+            f"{animal}/{n:03d}.png,{names[n % 2]}" for animal in ("cat", "dog") for n in range(10)
+        ]
+        table.write_text("\n".join(["path,label", *rows]))
+        return ingest(str(table), str(folder / "table"), **OPTIONS)
+
+    def stop(*_):
+        raise UserError("stopped")
+
+    label("ab")
+    with monkeypatch.context() as patched, pytest.raises(UserError, match="stopped"):
+        patched.setattr(run, "write_manifest", stop)
+        label("ba")
+    assert label("cd")["taken"] == 20
+    found = (rows["label"].to_pylist() for rows in scan_index(str(folder / "table"), ["label"]))
+    assert set(itertools.chain(*found)) == {"c", "d"}
 
 
 @pytest.mark.parametrize("name", [SOURCES, "Split-train/data_tfrecord-00000-of-00002"])
