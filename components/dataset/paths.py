@@ -24,6 +24,7 @@ SOURCES = ".sources"  # what the next ingest may take over; no part of the data 
 NEXT = ".next"  # what is to take the place of a data set, until it is whole
 GONE = ".gone"  # and what was there, while it does
 FORGET = ".forget.json"  # which pictures are to be forgotten, until no file holds them
+SOURCE_NOTE = ".source.json"  # which images a data set was made from, for this machine
 WORK = ".work"  # of an ingest by itself, until it has finished
 POINTER = "data_set.json"  # in the folder of an artifact whose data set lies elsewhere
 OF_SPLIT, _SHARD = "Split-", "data_tfrecord-"  # TFX's and TFRecord's conventions

@@ -54,6 +54,7 @@ from image_pipeline.components.dataset.paths import (
     QUARANTINED,
     ROWS,
     SKIPPED,
+    SOURCE_NOTE,
     SOURCES,
     in_split,
     is_split,
@@ -371,11 +372,13 @@ def take_place(output_dir: str) -> None:
 
     Both are on this machine. Nothing is copied, so a reader finds no data set for a moment only;
     and whoever is stopped in that moment goes on when this is called again: first all that was
-    there leaves, which a mark says, then all that is new arrives, the manifest last.
+    there leaves, which a mark says, then all that is new arrives, the manifest last. The new one is
+    whole once it is noted there which images it was made from.
     """
     next_dir, gone_dir = (os.path.join(output_dir, name) for name in (NEXT, GONE))
     mark = os.path.join(gone_dir, "all")
-    if has_manifest(next_dir):
+    is_whole = os.path.exists(mark) or os.path.exists(os.path.join(next_dir, SOURCE_NOTE))
+    if has_manifest(next_dir) and is_whole:
         os.makedirs(gone_dir, exist_ok=True)
         if not os.path.exists(mark):
             named = (MANIFEST, *_ALWAYS, SOURCES, NEAR_DUPLICATES, SKIPPED, QUARANTINED)

@@ -11,7 +11,7 @@ from rich.console import Console
 from image_pipeline.components import files
 from image_pipeline.components.beam.flags import parse_flags, reject_flags
 from image_pipeline.components.dataset.changes import find_changes
-from image_pipeline.components.dataset.manifest import read_manifest
+from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
 from image_pipeline.components.dataset.paths import NEXT, WORK
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.earlier import (
@@ -66,15 +66,17 @@ def ingest_folder(
             known = read_manifest(output_dir)
         if not replace:
             check_same_source(output_dir, listing)
+        is_there = is_local and has_manifest(output_dir)
         earlier = find_earlier(output_dir, compare) if is_local else None
         if earlier and known and is_unchanged(earlier, listing):
             taken = known.books.written + known.books.duplicates  # All of it, as it is.
         else:
-            if is_local and earlier is None:
+            if is_local and not is_there:
                 files.delete_tree(next_dir)
+            written_dir = next_dir if is_there else output_dir
             manifest = run_ingest(
                 listing.images,
-                output_dir if earlier is None else next_dir,
+                written_dir,
                 files.join(output_dir, WORK),
                 listing.options,
                 lambda: make_beam_pipeline(beam_args),
@@ -83,10 +85,11 @@ def ingest_folder(
             )
             check_lock()
             if earlier is not None:
-                counts = find_changes(output_dir, next_dir, reads_masks=False).counts
+                counts = find_changes(output_dir, written_dir, reads_masks=False).counts
                 changed = {kind: count for kind, count in counts.items() if count}
+            write_source(written_dir, listing.images, manifest)
+            if is_there:
                 take_place(output_dir)
-            write_source(output_dir, listing.images, manifest)
             taken = count_taken(output_dir)
     return summarize_data_set(output_dir) | {
         "noticed": list(listing.noticed),

@@ -19,16 +19,17 @@ from image_pipeline.components.dataset.manifest import (
     read_manifest,
     read_whole_manifest,
 )
+from image_pipeline.components.dataset.paths import SOURCE_NOTE
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.output import take_place
 from image_pipeline.components.json_files import read_json
+from image_pipeline.components.locks import hold_lock
 from image_pipeline.components.meaning.listing import Listing
 from image_pipeline.components.meaning.options import IngestOptions, flatten_options
 from image_pipeline.components.messages import show
 from image_pipeline.components.names import decode_name
 from image_pipeline.run_folder import RunFolder
 
-_NOTE = ".source.json"
 # These decide whether a run ends, or what is said of it, and nothing of what it writes.
 _FREE = {"ingest.max_bad_fraction", "ingest.understood"}
 _WAY_OUT = "choose another --output; `ingest` replaces it with --replace (in Python, replace=True)."
@@ -52,13 +53,13 @@ def resolve_source(images_dir: str) -> str:
 def write_source(output_dir: str, images_dir: str, manifest: Manifest) -> None:
     """Notes what the finished data set was made from."""
     note = {"images": resolve_source(images_dir), "manifest": manifest.checksum}
-    files.write_file(files.join(output_dir, _NOTE), json.dumps(note).encode())
+    files.write_file(files.join(output_dir, SOURCE_NOTE), json.dumps(note).encode())
 
 
 def read_source(output_dir: str, manifest: Manifest) -> str | None:
     """The folder of images that the data set was made from; None if unknown."""
     try:
-        note = read_json(files.join(output_dir, _NOTE), _Note, "delete it")
+        note = read_json(files.join(output_dir, SOURCE_NOTE), _Note, "delete it")
     except (FileNotFoundError, UserError):
         return None
     is_of_this = manifest.checksum is not None and note.manifest == manifest.checksum
@@ -126,8 +127,9 @@ def find_written(data_dir: str) -> tuple[str | None, IngestOptions]:
     Raises:
       UserError: if there is no data set, or another version wrote it.
     """
-    if files.is_local(data_dir):  # An update may have been stopped just before its end.
-        take_place(data_dir)
+    if os.path.isdir(data_dir):  # An update may have been stopped just before its end.
+        with hold_lock(data_dir):
+            take_place(data_dir)
     if not has_manifest(data_dir) and RunFolder(data_dir).list_data_sets():
         raise UserError(
             f"{data_dir!r} is a run's folder, whose data sets stay as they are; run again with the "

@@ -13,8 +13,10 @@ from image_pipeline.api import ingest
 from image_pipeline.components.dataset.index_file import scan_index
 from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
 from image_pipeline.components.dataset.paths import FORGET, NEXT, SOURCES
+from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import prepare_chunk, run
+from image_pipeline.components.locks import hold_lock
 from image_pipeline.show.ingest_summary import ingest_rows
 from tests.drawings import draw, encode_png, write_folder, write_scenes
 from tests.ingest_runs import read_files
@@ -75,6 +77,10 @@ def _change(folder):
     (images / "dog" / "003.png").unlink()
     (images / "dog" / "004.png").rename(images / "cat" / "moved.png")
     return 18
+
+
+def _stop(*_):
+    raise UserError("stopped")
 
 
 def test_nothing_is_read_or_written_where_nothing_changed(folder, done):
@@ -207,6 +213,36 @@ def test_an_update_that_is_stopped_leaves_a_whole_data_set(folder, monkeypatch):
     assert _is_fresh(folder)
 
 
+@pytest.mark.parametrize("compare", ["times", "nothing"])
+def test_the_old_data_set_is_whole_until_the_new_one_is(folder, monkeypatch, compare):
+    _change(folder)
+    old = read_manifest(str(folder / "out")).checksum
+    with monkeypatch.context() as patched, pytest.raises(UserError, match="stopped"):
+        patched.setattr(run, "write_manifest", _stop)
+        _ingest(folder, compare=compare)
+    assert read_manifest(str(folder / "out")).checksum == old
+    assert verify_data_set(str(folder / "out")) == []
+    _ingest(folder, compare=compare)
+    assert _is_fresh(folder)
+
+
+def test_an_update_stopped_before_it_notes_its_images_goes_on(folder, monkeypatch):
+    _change(folder)
+    with monkeypatch.context() as patched, pytest.raises(UserError, match="stopped"):
+        patched.setattr("image_pipeline.run.ingest.write_source", _stop)
+        _ingest(folder)
+    assert cli.call(["update", str(folder / "out")]) == 0
+    assert _is_fresh(folder)
+
+
+def test_an_update_leaves_what_another_one_renames_alone(folder, capsys):
+    _ingest(folder, "out/.next")
+    with hold_lock(str(folder / "out")):
+        assert cli.call(["update", str(folder / "out")]) == 1
+    assert "Another run" in capsys.readouterr().err
+    assert has_manifest(str(folder / "out" / NEXT))
+
+
 def test_what_a_stopped_update_wrote_is_not_taken_for_images_of_other_labels(folder, monkeypatch):
     """Its shards have the same images at the same places."""
     table = folder / "images" / "table.csv"
@@ -218,12 +254,9 @@ def test_what_a_stopped_update_wrote_is_not_taken_for_images_of_other_labels(fol
         table.write_text("\n".join(["path,label", *rows]))
         return ingest(str(table), str(folder / "table"), **OPTIONS)
 
-    def stop(*_):
-        raise UserError("stopped")
-
     label("ab")
     with monkeypatch.context() as patched, pytest.raises(UserError, match="stopped"):
-        patched.setattr(run, "write_manifest", stop)
+        patched.setattr(run, "write_manifest", _stop)
         label("ba")
     assert label("cd")["taken"] == 20
     found = (rows["label"].to_pylist() for rows in scan_index(str(folder / "table"), ["label"]))
