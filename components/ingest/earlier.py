@@ -250,8 +250,10 @@ def find_latest(folder: str) -> Earlier | None:
 def is_unchanged(earlier: Earlier, listing: Listing) -> bool:
     """Whether a listing is that of the data set, by the same options and the same code."""
     end = _read_end(files.join(earlier.data_dir, SOURCES))
-    options = read_manifest(earlier.data_dir).options
-    is_same = options == listing.options.stored_form() and end.code == _version()
+    manifest = read_manifest(earlier.data_dir)
+    is_same = manifest.options == listing.options.stored_form() and end.code == _version()
+    # A disk or a network that failed leaves a file as it was.
+    is_same &= "unreadable" not in manifest.books.quarantine_reasons
     is_same &= earlier.compare == "times" and end.fingerprint != ""
     return is_same and end.fingerprint == fingerprint_sources(listing)
 

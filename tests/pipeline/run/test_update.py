@@ -15,6 +15,7 @@ from image_pipeline.components.dataset.manifest import has_manifest, read_manife
 from image_pipeline.components.dataset.paths import FORGET, NEXT, SOURCES
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.ingest import prepare_chunk, run
 from image_pipeline.components.locks import hold_lock
 from image_pipeline.show.ingest_summary import ingest_rows
@@ -211,6 +212,21 @@ def test_an_update_that_is_stopped_leaves_a_whole_data_set(folder, monkeypatch):
             shutil.copytree(folder / "fresh", folder / "out")
     assert seen[0] == old and seen[-1] == new
     assert _is_fresh(folder)
+
+
+def test_a_file_that_could_not_be_read_is_read_again(folder, monkeypatch):
+    """As on a disk that failed: nothing else tells that it can be read now."""
+    real = prepare_chunk.try_read
+
+    def fail(ref, *arguments):
+        if ref.path == "cat/003.png":
+            return BadImage("unreadable", "Input/output error")
+        return real(ref, *arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(prepare_chunk, "try_read", fail)
+        assert _ingest(folder, "failed")["written"] == 19
+    assert _ingest(folder, "failed")["written"] == 20
 
 
 @pytest.mark.parametrize("compare", ["times", "nothing"])
