@@ -309,8 +309,8 @@ def _read_end(path: str) -> _End:
 
 def _damaged(path: str) -> UserError:
     return UserError(
-        f"{path!r} is damaged, so it cannot be told what has changed; run ingest again with "
-        "--compare nothing: then all images are read."
+        f"{path!r} is damaged, so it cannot be told what has changed; delete it and run again: "
+        "then all images are read."
     )
 
 

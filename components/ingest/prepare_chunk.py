@@ -27,7 +27,7 @@ from image_pipeline.components.images.by_extras import list_missing
 from image_pipeline.components.images.mask_file import BAD_MASK, MASK_SIZE
 from image_pipeline.components.images.options import Levels
 from image_pipeline.components.images.prepare import BadImage, PreparedImage, prepare_image
-from image_pipeline.components.ingest.earlier import Earlier, Keys, Known
+from image_pipeline.components.ingest.earlier import Earlier, Keys, Known, find_stamps
 from image_pipeline.components.ingest.groups import hash_image
 from image_pipeline.components.ingest.prepared import count_unusable, write_rows
 from image_pipeline.components.ingest.work_folder import (
@@ -175,6 +175,9 @@ def name_chunk(
     if earlier is not None:  # Rows say where it has their payloads.
         depends_on += [dataclasses.astuple(earlier)]
     depends_on += [list_fields(ref) for ref in chunk.refs]
+    if kind_of(images_dir).lists_images:  # What replaces a file may have its size and its time.
+        root = open_source(images_dir, options).root
+        depends_on += [find_stamps(ref, root) for ref in chunk.refs]
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:32]
 
 

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from image_pipeline.components import files
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index_file import MASK_FIELDS
+from image_pipeline.components.dataset.paths import SOURCES
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.plan import order_keys
 from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder
@@ -279,8 +280,11 @@ def _explained(path: str) -> Iterator[None]:
 
 def _damaged(path: str, how: str) -> UserError:
     folder, is_prepared, _ = path.rpartition("/prepared/")
-    way_out = f"delete the folder {folder!r} and run ingest again on all images, with the same"
+    way_out = (
+        f"delete the folder {folder!r} and run ingest again on all images, with the same options"
+    )
     if not is_prepared:  # It is of an earlier data set.
-        way_out = "run ingest again with --compare nothing, so that all images are read, and the"
-        way_out += " same"
-    return UserError(f"{path!r}, which the images are written from, {how}; {way_out} options.")
+        way_out = (
+            f"delete {SOURCES} in its data set's folder and run again: then all images are read"
+        )
+    return UserError(f"{path!r}, which the images are written from, {how}; {way_out}.")

@@ -20,7 +20,7 @@ from image_pipeline.components.ingest import prepare_chunk, run
 from image_pipeline.components.locks import hold_lock
 from image_pipeline.show.ingest_summary import ingest_rows
 from tests.drawings import draw, encode_png, write_folder, write_scenes
-from tests.ingest_runs import read_files
+from tests.ingest_runs import read_files, stopped_at_a_shard
 
 pytestmark = pytest.mark.beam
 
@@ -99,6 +99,17 @@ def test_what_changed_is_read_and_what_is_new_decoded(folder, done):
     assert done["decoded"] == 2
     assert (summary["written"], summary["written_before"]) == (21, 20)
     assert summary["changed"] == {"new": 2, "gone": 1, "renamed": 1, "relabelled": 1}
+    assert _is_fresh(folder)
+
+
+def test_a_file_that_is_replaced_before_an_ingest_goes_on_is_seen(folder, monkeypatch):
+    path = folder / "images" / "cat" / "000.png"
+    first, times = path.read_bytes(), (path.stat().st_atime_ns, path.stat().st_mtime_ns)
+    with stopped_at_a_shard(monkeypatch):
+        _ingest(folder, compare="nothing")
+    path.write_bytes(encode_png(draw(123)).ljust(len(first), b"\0")[: len(first)])
+    os.utime(path, ns=times)
+    _ingest(folder)
     assert _is_fresh(folder)
 
 
@@ -287,11 +298,12 @@ def test_damage_of_what_is_taken_is_named_with_the_way_out(folder, name):
     path.write_bytes(bytes(content))
     _change(folder)
     before = read_files(folder / "out")
-    with pytest.raises(UserError, match=rf"{name}.*--compare nothing"):
+    with pytest.raises(UserError, match=rf"{name}.*; delete .*: then all images are read"):
         _ingest(folder)
     after = read_files(folder / "out")
     assert all(after[name] == before[name] for name in before if name[0] != ".")
-    _ingest(folder, compare="nothing")
+    (folder / "out" / SOURCES).unlink()
+    assert _ingest(folder)["taken"] == 0
     assert _is_fresh(folder)
 
 
