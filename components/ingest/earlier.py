@@ -9,10 +9,12 @@ The file is no part of the data set: it has the files' times, and the same image
 elsewhere. It may be deleted; the next ingest then reads all files.
 """
 
+import contextlib
 import dataclasses
 import functools
 import glob
 import hashlib
+import importlib.metadata
 import json
 import logging
 import os
@@ -54,6 +56,10 @@ Compare = Literal["times", "bytes", "nothing"]
 """How sources are compared with those of an earlier ingest: by size and time; by their bytes, which
 are read; or not at all, so that all are prepared."""
 
+_DECODERS = (
+    *("av", "imagecodecs", "imagehash", "numpy", "opencv-python", "opencv-python-headless"),
+    *("pillow", "pillow-heif", "pydicom", "scipy", "simplejpeg", "soundfile"),
+)
 _END_BYTES = 512  # What is last in the file, after an Arrow file, is JSON that fills so many bytes.
 _TAKEN = b"taken"
 _IMAGE = [field.name for field in dataclasses.fields(PreparedImage) if field.name != "encoded"]
@@ -168,7 +174,7 @@ class _End:
       sha256: of all before it.
       manifest: the checksum in the data set's manifest.
       fingerprint: see `fingerprint_sources`.
-      code: the version of the code that wrote it.
+      code: see `made_by`.
     """
 
     sha256: str
@@ -251,7 +257,7 @@ def is_unchanged(earlier: Earlier, listing: Listing) -> bool:
     """Whether a listing is that of the data set, by the same options and the same code."""
     end = _read_end(files.join(earlier.data_dir, SOURCES))
     manifest = read_manifest(earlier.data_dir)
-    is_same = manifest.options == listing.options.stored_form() and end.code == _version()
+    is_same = manifest.options == listing.options.stored_form() and end.code == made_by()
     # A disk or a network that failed leaves a file as it was.
     is_same &= "unreadable" not in manifest.books.quarantine_reasons
     is_same &= earlier.compare == "times" and end.fingerprint != ""
@@ -265,8 +271,13 @@ def count_taken(data_dir: str) -> int:
 
 
 @functools.cache
-def _version() -> str:
-    return code_version("images", "ingest", "meaning", *SOURCE_ROOMS)
+def made_by() -> str:
+    """The version of the code that makes what is stored, and of the libraries that decode."""
+    versions = [code_version("images", "ingest", "meaning", *SOURCE_ROOMS)]
+    for name in _DECODERS:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions.append(f"{name} {importlib.metadata.version(name)}")
+    return hashlib.sha256(repr(versions).encode()).hexdigest()[:16]
 
 
 def write_sources(sources: SourceRows, placement: Placement, path: str, taken: int) -> None:
@@ -294,7 +305,7 @@ def finish_sources(path: str, manifest: str, fingerprint: str, output_dir: str) 
         written = HashedWriter(file)
         for block in files.read_blocks(path):
             written.write(block)
-        end = _End(written.describe().sha256, manifest, fingerprint, _version())
+        end = _End(written.describe().sha256, manifest, fingerprint, made_by())
         file.write(json.dumps(dataclasses.asdict(end)).encode().ljust(_END_BYTES - 1) + b"\n")
 
 

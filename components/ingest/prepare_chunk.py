@@ -27,7 +27,7 @@ from image_pipeline.components.images.by_extras import list_missing
 from image_pipeline.components.images.mask_file import BAD_MASK, MASK_SIZE
 from image_pipeline.components.images.options import Levels
 from image_pipeline.components.images.prepare import BadImage, PreparedImage, prepare_image
-from image_pipeline.components.ingest.earlier import Earlier, Keys, Known, find_stamps
+from image_pipeline.components.ingest.earlier import Earlier, Keys, Known, find_stamps, made_by
 from image_pipeline.components.ingest.groups import hash_image
 from image_pipeline.components.ingest.prepared import count_unusable, write_rows
 from image_pipeline.components.ingest.work_folder import (
@@ -115,7 +115,7 @@ def prepare_chunk(
     name, numbered = work.name_attempt(key), (chunk.number, chunk.is_last)
     if kind_of(images_dir).lists_images:
         source = open_source(images_dir, options)
-        depends_on = _list_depended(images_dir, options, _OF_NAMES)
+        depends_on = [made_by(), *_list_depended(images_dir, options, _OF_NAMES)]
         # What stands for an image in its own file says where it is there.
         keys = Keys(depends_on, source.root, chunk.refs, earlier, not options.in_place)
         # What has changed is read in threads; the rest is only looked up, in its turn.

@@ -1,6 +1,7 @@
 """A data set that is ingested again: what has not changed is taken from it, the rest is read."""
 
 import contextlib
+import importlib.metadata
 import itertools
 import json
 import os
@@ -16,7 +17,7 @@ from image_pipeline.components.dataset.paths import FORGET, NEXT, SOURCES
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.ingest import prepare_chunk, run
+from image_pipeline.components.ingest import earlier, prepare_chunk, run
 from image_pipeline.components.locks import hold_lock
 from image_pipeline.show.ingest_summary import ingest_rows
 from tests.drawings import draw, encode_png, write_folder, write_scenes
@@ -173,6 +174,14 @@ def test_options_of_pixels_make_them_anew(folder, options):
     (folder / "images" / "dog" / "new.png").write_bytes(encode_png(draw(77)))
     assert _ingest(folder, **options)["taken"] == (taken or 20)
     assert _is_fresh(folder, **options)
+
+
+def test_another_version_of_a_decoder_makes_all_anew(folder, monkeypatch):
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "99")
+    earlier.made_by.cache_clear()
+    assert _ingest(folder)["taken"] == 0
+    assert _ingest(folder)["taken"] == 20
+    earlier.made_by.cache_clear()
 
 
 def test_what_a_class_must_have_is_counted_anew(folder):
