@@ -130,13 +130,15 @@ def test_besides_its_images_an_ingest_takes_few_requests(many, store):
     fences = 2 + 2 + 1 + 1 + 2 * 2 + 2  # List, chunk, plan, its output, shards, end.
     chunk = 4  # References; a mark that is not there yet; rows, for their sum and for the plan.
     # Whether a shard of that name is there, rows, images and index; lists, two of one, and whether
-    # a manifest is beside that.
-    shard, books = 4, 5
-    counts = 3  # What was listed, for the job and to count it; and that the manifest was written.
+    # a manifest is beside that; and what the next ingest may take.
+    shard, books = 4, 5 + 1
+    # What was listed, for the job, to count it and for the next ingest; and the manifest.
+    counts = 3 + 1
     reads = 150 + fences + chunk + 2 * shard + books + counts
     # The run's name, references, count; images, rows, mark; rows of shards, books; two shards with
-    # index and description; lists and both forms of the index; manifest, and a copy.
-    uploads = 3 + 3 + 4 + 2 * 3 + 4 + 2
+    # index and description; lists and both forms of the index; manifest, and a copy; what the next
+    # ingest may take, with the books and beside the data set.
+    uploads = 3 + 3 + 4 + 2 * 3 + 4 + 2 + 2
     assert counted == {"list": 4, "stat": 2, "read": reads, "upload": uploads, "delete": 3}
 
 
@@ -144,7 +146,7 @@ def test_what_a_shard_takes_of_a_block_is_one_request(many, store, monkeypatch):
     monkeypatch.setattr(prepared, "_GAP_BYTES", 0)  # Or all of these small images would be near.
     store.control()
     ingest(many, f"{store.uri}/blocks-data", shards=10, splits={"train": 1.0})
-    names, rows, payload_spans, indexes, fences, others = 10, 10, 10, 10, 2 * 10, 10 + 10
+    names, rows, payload_spans, indexes, fences, others = 10, 10, 10, 10, 2 * 10, 10 + 12
     reads = 150 + names + rows + payload_spans + indexes + fences + others
     assert store.control()["requests"]["read"] == reads
 

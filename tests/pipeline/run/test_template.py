@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from image_pipeline.components import contract
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
+from image_pipeline.components.dataset.paths import SOURCES
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.transform.options import TransformOptions
@@ -149,7 +150,7 @@ def _compile(template, *sets, cloud=(*CLOUD, "--temp_location=gs://bucket/tmp"),
 
 
 def _read_all(folder: pathlib.Path) -> dict[str, bytes]:
-    paths = (path for path in folder.rglob("*") if path.is_file())
+    paths = (path for path in folder.rglob("*") if path.is_file() and path.name != SOURCES)
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
