@@ -70,6 +70,7 @@ def ingest_folder(
         earlier = find_earlier(output_dir, compare) if is_local else None
         if earlier and known and is_unchanged(earlier, listing):
             taken = known.books.written + known.books.duplicates  # All of it, as it is.
+            write_source(output_dir, listing.images, known)  # Its folder may have another name.
         else:
             if is_local and not is_there:
                 files.delete_tree(next_dir)

@@ -336,6 +336,16 @@ def test_the_command_takes_images_and_options_of_the_data_set(folder, capsys):
     assert _is_fresh(folder)
 
 
+def test_images_that_have_moved_are_found_there_from_then_on(folder):
+    (folder / "images").rename(folder / "elsewhere")
+    out = str(folder / "out")
+    assert cli.call(["update", out, "--images", str(folder / "elsewhere")]) == 0
+    assert cli.call(["update", out]) == 0
+    (folder / "elsewhere" / "cat" / "new.png").write_bytes(encode_png(draw(77)))
+    assert cli.call(["update", out]) == 0
+    assert read_manifest(out).books.written == 21
+
+
 def test_images_that_are_not_known_are_asked_for(folder, capsys):
     (folder / "out" / ".source.json").unlink()
     assert cli.call(["update", str(folder / "out")]) == 1
