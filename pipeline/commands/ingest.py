@@ -19,7 +19,6 @@ from image_pipeline.commands.shared import (
     open_terminal,
     say_json,
 )
-from image_pipeline.components.errors import UserError
 
 if TYPE_CHECKING:
     from image_pipeline.components.ingest.earlier import Compare
@@ -103,11 +102,7 @@ def update(
     from image_pipeline.run.source_note import find_written
 
     beam_args = choose_engine(beam_flags)
-    known, options = find_written(data_set)
-    if (images := images_dir or known) is None:
-        raise UserError(
-            f"It is not known which images {data_set!r} was made from; name them by --images."
-        )
+    images, options = find_written(data_set, images_dir)
     listing = check_ingest(images, data_set, options, beam_args)
     _ingest(listing, data_set, beam_args, images_dir is not None, compare, as_json, quiet)
 

@@ -140,11 +140,7 @@ def plan_forgetting(
     if missing := [folder for folder in scan if not os.path.isdir(folder)]:
         raise UserError(f"--scan must name folders, but {missing[0]!r} is none.")
     refuse_run(data_dir, "forget")
-    known, options = find_written(data_dir)
-    if (images := images_dir or known) is None:
-        raise UserError(
-            f"It is not known which images {data_dir!r} was made from; name them by --images."
-        )
+    images, options = find_written(data_dir, images_dir)
     begun = _read_begun(data_dir)
     if not named and begun is None:
         raise UserError(f"Nothing is to be forgotten in {data_dir!r}; name the pictures.")

@@ -121,11 +121,11 @@ def _compare_options(stored: dict, options: IngestOptions) -> str:
     )
 
 
-def find_written(data_dir: str) -> tuple[str | None, IngestOptions]:
-    """The images that a data set was made from, if that is known, and the options.
+def find_written(data_dir: str, images_dir: str | None = None) -> tuple[str, IngestOptions]:
+    """The images that a data set was made from, or where these are now, and the options.
 
     Raises:
-      UserError: if there is no data set, or another version wrote it.
+      UserError: if there is no data set, another version wrote it, or its images are not known.
     """
     if os.path.isdir(data_dir):  # An update may have been stopped just before its end.
         with hold_lock(data_dir):
@@ -146,4 +146,8 @@ def find_written(data_dir: str) -> tuple[str | None, IngestOptions]:
     # Levels that were found are found again.
     depth = options.prepare.depth.model_copy(update={"found": None})
     prepare = options.prepare.model_copy(update={"depth": depth})
-    return read_source(data_dir, manifest), options.model_copy(update={"prepare": prepare})
+    if (images := images_dir or read_source(data_dir, manifest)) is None:
+        raise UserError(
+            f"It is not known which images {data_dir!r} was made from; name them by --images."
+        )
+    return images, options.model_copy(update={"prepare": prepare})
