@@ -44,7 +44,6 @@ _SAID_OF_NEW = (_SPLIT, "label", "tags", "value")
 _NAMES = {"source", "mask_source"}
 _OF_MASK = {field.name for field in MASK_FIELDS} - _NAMES
 _ANNOTATIONS = {"label", "tags", "value", _MASK, *_OF_MASK}
-_SHA256 = next(column for column in record.METADATA_COLUMNS if column.key == record.SHA256)
 _ROWS = 1 << 14  # of a list that are Python's objects at once
 
 
@@ -125,7 +124,7 @@ class _Side:
 
     def hash_of(self, row: int) -> str:
         """The SHA-256 of the bytes of a record's file."""
-        return record.read_feature(self.records.read(row), _SHA256).decode()
+        return record.read_sha256(self.records.read(row))
 
     def values_of(self, row: int) -> dict[str, Any]:
         """What is said of a record that the other data set does not have."""

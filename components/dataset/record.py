@@ -233,6 +233,11 @@ def read_source_id(data: bytes) -> str:
     return read_feature(data, Column(SOURCE_ID, "bytes")).decode()
 
 
+def read_sha256(data: bytes) -> str:
+    """The SHA-256 of the bytes of a record's source; raises ValueError if it has none."""
+    return read_feature(data, Column(SHA256, "bytes")).decode()
+
+
 def read_feature(data: bytes, column: Column) -> Any:
     """One feature of a record, whatever others it has; raises ValueError if it has it not."""
     return read_features(data, [column])[column.key]

@@ -1,7 +1,7 @@
 """One image in, one image out: check, decode, orient, resize, encode. No Beam, no TensorFlow."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import cv2
 import numpy as np
@@ -20,7 +20,8 @@ from image_pipeline.components.images.decode import decode_image
 from image_pipeline.components.images.deep import decode_deep
 from image_pipeline.components.images.options import Encoding, Levels, PrepareOptions
 
-__all__ = ["REASONS", "BadImage", "Encoding", "PrepareOptions", "PreparedImage", "prepare_image"]
+__all__ = ["DESCRIBED", "REASONS", "BadImage", "Encoding", "PrepareOptions", "PreparedImage"]
+__all__ += ["prepare_image"]
 
 # Longer sides than this many times the target's are shrunk to half as many by pixel area first.
 _MOST_BLURRED = 8
@@ -69,6 +70,10 @@ class PreparedImage:
     profile that was not applied: values are kept as they are), `float64` (rounded to float32),
     `gray` and `color` (stored as the other). Of a sound: `cut` and `padded`, to `duration_s`;
     `silent`."""
+
+
+DESCRIBED = [field.name for field in fields(PreparedImage) if field.name != "encoded"]
+"""What is known of a stored image beside its bytes, as rows and the index call it."""
 
 
 def prepare_image(

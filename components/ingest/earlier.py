@@ -38,7 +38,7 @@ from image_pipeline.components.dataset.paths import ROWS, SOURCES
 from image_pipeline.components.dataset.tfrecord import HEADER_BYTES
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.by_extras import list_missing
-from image_pipeline.components.images.prepare import PreparedImage
+from image_pipeline.components.images.prepare import DESCRIBED, PreparedImage
 from image_pipeline.components.ingest.placed_rows import SourceRows
 from image_pipeline.components.ingest.plan import NOWHERE, Placement, read_places
 from image_pipeline.components.ingest.prepared import ROW_SCHEMA
@@ -62,11 +62,10 @@ _DECODERS = (
 )
 _END_BYTES = 512  # What is last in the file, after an Arrow file, is JSON that fills so many bytes.
 _TAKEN = b"taken"
-_IMAGE = [field.name for field in dataclasses.fields(PreparedImage) if field.name != "encoded"]
 _OF_MASKS = ["mask_length", "mask_sha256", "mask_ids", "mask_pixels"]
 _COLUMNS = [
     *("key", "content_key", "sha256", "source_bytes", "payload_length", "payload_crc32c"),
-    *("image_notes", "perceptual_hash", *_IMAGE, *_OF_MASKS),
+    *("image_notes", "perceptual_hash", *DESCRIBED, *_OF_MASKS),
 ]
 _SCHEMA = pa.schema(
     [
@@ -389,7 +388,7 @@ class _Sources:
             offset += length - row["payload_length"]
         notes = row.pop("image_notes")
         image = PreparedImage(
-            encoded=b"", **{name: row[name] for name in _IMAGE} | {"notes": tuple(notes)}
+            encoded=b"", **{name: row[name] for name in DESCRIBED} | {"notes": tuple(notes)}
         )
         fitted = Fitted(
             {name: row[name] for name in _OF_MASKS} if has_mask else {},

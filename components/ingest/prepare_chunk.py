@@ -26,7 +26,12 @@ from image_pipeline.components.generators.generator import open_generator
 from image_pipeline.components.images.by_extras import list_missing
 from image_pipeline.components.images.mask_file import BAD_MASK, MASK_SIZE
 from image_pipeline.components.images.options import Levels
-from image_pipeline.components.images.prepare import BadImage, PreparedImage, prepare_image
+from image_pipeline.components.images.prepare import (
+    DESCRIBED,
+    BadImage,
+    PreparedImage,
+    prepare_image,
+)
 from image_pipeline.components.ingest.earlier import Earlier, Keys, Known, find_stamps, made_by
 from image_pipeline.components.ingest.groups import hash_image
 from image_pipeline.components.ingest.prepared import count_unusable, write_rows
@@ -310,8 +315,7 @@ def prepare_source(
     # Near-duplicates are of the stored image, which is there when the source is gone.
     if options.near_duplicates is not None and known is None:
         row["perceptual_hash"] = hash_image(image)
-    row |= {field.name: getattr(image, field.name) for field in dataclasses.fields(image)}
-    del row["encoded"]
+    row |= {name: getattr(image, name) for name in DESCRIBED}
     row |= {"notes": [*image.notes, *fitted.notes], "image_notes": image.notes}
     if fitted.features:
         row["further"] = json.dumps([*further[:-1], *fitted.features])

@@ -12,7 +12,7 @@ from image_pipeline.components.dataset.manifest import read_whole_manifest
 from image_pipeline.components.dataset.paths import name_copy
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.images.prepare import PreparedImage
+from image_pipeline.components.images.prepare import DESCRIBED, PreparedImage
 from image_pipeline.components.ingest.groups import hash_image
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.messages import suggest
@@ -20,8 +20,6 @@ from image_pipeline.components.names import decode_name
 
 _NEAR_BITS = 4  # in which perceptual hashes may differ, if the option near_duplicates is not set
 RECORD = "record"
-_SHA256 = next(column for column in record.METADATA_COLUMNS if column.key == record.SHA256)
-_PREPARED = [field.name for field in dataclasses.fields(PreparedImage) if field.name != "encoded"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +68,7 @@ class Pictures:
         self.all = {each.path: each for each in found}
 
     def _read(self, path: str, row: int) -> Picture:
-        sha256 = record.read_feature(self._records.read(row), _SHA256).decode()
+        sha256 = record.read_sha256(self._records.read(row))
         stored = hashlib.sha256(self.read_stored(row)).hexdigest()
         # Records in place store nothing, which is the same of all.
         hashes = [sha256] if self.options.in_place else [sha256, stored]
@@ -137,7 +135,7 @@ class Pictures:
         """Those that look like one that was found, by perceptual hashes of what is stored."""
         bits = self.options.near_duplicates
         bits = _NEAR_BITS if bits is None else bits
-        table = read_table(self._shards, _PREPARED).to_pylist()
+        table = read_table(self._shards, DESCRIBED).to_pylist()
         looks = {
             each.path: hash_image(PreparedImage(self.read_stored(each.row), **table[each.row]))
             for each in self.all.values()
