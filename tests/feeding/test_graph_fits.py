@@ -31,6 +31,15 @@ CLASSES = {
 }
 
 
+def warnings_of_ours(caplog):
+    """What image_pipeline warned of; TensorFlow warns, too, of what a process did before."""
+    return [
+        each.getMessage()
+        for each in caplog.records
+        if each.levelname == "WARNING" and each.name.startswith("image_pipeline.")
+    ]
+
+
 def only_dogs(inputs):
     """Renames dogs, and leaves out cats: neither is a name of the vocabulary."""
     import tensorflow as tf
@@ -70,7 +79,7 @@ def test_training_on_some_of_the_analysed_data_sets_is_told(folder, tmp_path, ca
             transform_graph_dir=str(tmp_path / "graph"),
             mode=mode,
         )
-        return [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+        return warnings_of_ours(caplog)
 
     assert read("train", "own") == [
         f"the transform graph '{tmp_path}/graph' was made of 2 data sets, but training reads 1 of "
@@ -94,7 +103,7 @@ def test_a_data_set_of_another_shape_than_files_get_is_told(folder, tmp_path, ca
     for data in (analysed, read):
         caplog.clear()
         read_labels(tmp_path, data)
-        told = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+        told = warnings_of_ours(caplog)
         shapes = ["not distorted", "distorted to 8 px squares"]
         served, stored = shapes[::-1] if was_exact else shapes
         assert told == [
