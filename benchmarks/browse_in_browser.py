@@ -53,7 +53,7 @@ def serve(folder: pathlib.Path) -> Iterator[tuple[str, subprocess.Popen]]:
 
 
 def write_photos(folder: pathlib.Path) -> None:
-    """150 drawn pictures in three classes, a duplicate, and a nasty name of what is no image."""
+    """150 drawn pictures in three classes, a duplicate, and a text file with a nasty name."""
     for number in range(150):
         place = folder / ("ant", "bee", "cat")[number % 3]
         place.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ def check(tab: Tab, folder: pathlib.Path, shots: pathlib.Path) -> Iterator[tuple
         tab.save(shots / f"grid-{name}-{scheme}.png")
         wide = tab.evaluate("document.documentElement.scrollWidth")
         yield f"nothing is wider than {size[0]} px, {scheme}", wide <= size[0]
-    # The file that is no image, and pictures of rejected files that are none, answer 404.
+    # The file that is not an image, and pictures of rejected files that are none, answer 404.
     troubles = [each for each in tab.troubles if "404" not in each]
     yield f"the page complains of nothing {troubles}", not troubles
 

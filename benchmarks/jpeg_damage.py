@@ -2,7 +2,7 @@
 
     python benchmarks/jpeg_damage.py --images FOLDER [--photos 200] [--seed 1]
 
-FOLDER holds JPEGs, in any layout. Each is damaged as it is, and encoded anew by Pillow with tables
+FOLDER holds JPEGs, in any layout. Each is damaged as it is, and re-encoded by Pillow with tables
 of its own (optimised, quality 75) and progressively (quality 75). Damage begins at a random byte of
 the coded data: zeros up to the end marker, as a download leaves that was interrupted after the file
 was given its length; 512 or 4096 zeros, a disk's lost block; 64 random bytes; one flipped bit; and
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def encode_kinds(data: bytes) -> dict[str, bytes]:
-    """Returns the file as it is, and encoded anew in two ways."""
+    """Returns the file as it is, and re-encoded in two ways."""
     image = Image.open(io.BytesIO(data)).convert("RGB")
     kinds = {"as it is": data}
     for kind in ("optimize", "progressive"):

@@ -79,7 +79,7 @@ def check_report(tab: Tab, shots: pathlib.Path) -> Iterator[tuple[str, bool]]:
 
 
 def write_classes(folder: pathlib.Path) -> None:
-    """Three pictures of each of 24 classes, a copy, and a file that is no image."""
+    """Three pictures of each of 24 classes, a copy, and a file that is not an image."""
     for number in range(72):
         place = folder / f"kind_{number % 24:02d}"
         place.mkdir(parents=True, exist_ok=True)

@@ -209,7 +209,7 @@ _SHORTAGES = (
 )
 _REFUSED = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR, errno.ELOOP),
-    *(errno.ENAMETOOLONG, errno.ENXIO, errno.EINVAL),  # The last of what is no regular file.
+    *(errno.ENAMETOOLONG, errno.ENXIO, errno.EINVAL),  # The last of what is not a regular file.
 }
 _REFUSED_IN_WORDS = re.compile(
     rf"\[Errno (?:{'|'.join(map(str, _REFUSED))})\] (?P<why>[\w -]+): (?P<name>'[^']*')"

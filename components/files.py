@@ -60,7 +60,7 @@ def split_prefix(path: str) -> tuple[str, str]:
 
 
 def make_absolute(path: str) -> str:
-    """The absolute path; a URI, and a name of images that is no path, stays as it is."""
+    """The absolute path; a URI, and a name of images that is not a path, stays as it is."""
     prefix, rest = split_prefix(path)
     return prefix + os.path.abspath(rest) if rest and is_local(rest) else path
 
@@ -200,10 +200,10 @@ def read_regular_file(path: str, most_bytes: int, within: str | None = None) -> 
 
 def _check_regular(status: os.stat_result, path: str) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise NotRegularError(errno.EINVAL, "it is no regular file", path)
+        raise NotRegularError(errno.EINVAL, "it is not a regular file", path)
 
 
-@functools.lru_cache(maxsize=16)  # The folder may be a link that is changed: then it is asked anew.
+@functools.lru_cache(maxsize=16)  # A link that is changed is asked again.
 def _resolve(folder: str) -> str:
     """Where a folder is, in the letters that the kernel says it with: case may not matter there."""
     descriptor = os.open(folder, os.O_PATH | os.O_CLOEXEC)
@@ -258,8 +258,7 @@ def write_atomically(path: str) -> Iterator[BinaryIO]:
         if isinstance(error, OSError) and error.errno in _NOT_WRITABLE and error.filename in own:
             reason = os.strerror(error.errno)
             raise UserError(
-                f"Cannot write {path}: {reason}; put that right and run again; "
-                "what is finished is kept."
+                f"Cannot write {path}: {reason}; fix that and run again; what is finished is kept."
             ) from error
         raise
 
@@ -268,7 +267,7 @@ class _SteadyFile(io.FileIO):
     """Sends what is written to the disk in the meantime, so that the end has little to wait for."""
 
     def __init__(self, path: str):
-        """Opens a file to be written anew."""
+        """Opens a file to be written again."""
         super().__init__(path, "wb")
         self._unsent = 0
         self._sending: concurrent.futures.Future[None] | None = None

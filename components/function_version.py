@@ -33,7 +33,7 @@ def function_version(dotted_path: str) -> str:
             "of which no module's file is found; correct it, or make the module importable: start "
             "in its folder, install its package, or set PYTHONPATH"
             if is_text
-            else "which is no text; give the name of its module, a dot, and its own name"
+            else "which is not text; give the name of its module, a dot, and its own name"
         )
         raise UserError(
             "function_version takes the dotted path of a function in a file, such as "

@@ -88,13 +88,13 @@ def hold_lock(output_dir: str) -> Iterator[Callable[[], None]]:
             _remove_dead(path, output_dir)
     except OSError as error:
         raise UserError(
-            f"Cannot lock {output_dir!r}: {error.strerror} ({path}); put that right, or choose "
+            f"Cannot lock {output_dir!r}: {error.strerror} ({path}); fix that, or choose "
             "another --output."
         ) from error
     except psutil.Error as error:
         raise UserError(
             f"Cannot lock {output_dir!r}: /proc is of another process namespace ({error.msg}); "
-            "mount it anew (`unshare --mount-proc`)."
+            "remount it (`unshare --mount-proc`)."
         ) from error
     try:
         with _touched(descriptor):
@@ -186,7 +186,7 @@ def _open(path: str) -> int:
         descriptor = os.open(path, os.O_RDONLY | flags)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise files.NotRegularError(errno.EINVAL, "it is no regular file", path)
+        raise files.NotRegularError(errno.EINVAL, "it is not a regular file", path)
     return descriptor
 
 

@@ -39,7 +39,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def read_windows(text: str) -> str:
-    """Text of which bytes were no UTF-8, as Windows wrote it in western languages (cp1252).
+    """Text of which bytes were not UTF-8, as Windows wrote it in western languages (cp1252).
 
     Text that is not of that encoding stays as `os.fsdecode` has it, with a half character a byte.
     """

@@ -1,6 +1,6 @@
 """The command line of `image_pipeline.kubeflow.compile`: for Kubeflow Pipelines and Vertex AI.
 
-This folder is no package: PyPI has a package named kubeflow, which it would shadow.
+This folder is not a package: PyPI has a package named kubeflow, which it would shadow.
 """
 
 import os

@@ -454,7 +454,7 @@ def from_generators(
       **options: of `components.feeding.from_generators.from_generators`, e.g. `batch_size=64`.
 
     Returns:
-      A `tf.data.Dataset`; each pass over it calls the generators anew.
+      A `tf.data.Dataset`; each pass over it calls the generators again.
 
     Raises:
       UserError: if an argument is wrong.

@@ -140,7 +140,7 @@ def _walk(
       names: what `<name>` in the key stands for.
     """
     prefix = f"{key}." if key else ""
-    # A step's name has but one value, which is no choice.
+    # A step's name has but one value, which is not a choice.
     fields = {name: each for name, each in group.model_fields.items() if not _is_fixed(each)}
     plain = {name: each for name, each in fields.items() if not is_group(each.annotation)}
     yield OptionGroup(

@@ -115,7 +115,7 @@ class RunFolder:
           UserError: if it is damaged.
         """
         try:
-            way_out = "run the pipeline again to write it anew"
+            way_out = "run the pipeline again to write it again"
             found = read_json(self.summary_path, _Summary, way_out)
             return found.model_dump(exclude_unset=True, by_alias=True)
         except FileNotFoundError:

@@ -98,7 +98,7 @@ def _damaged(metadata_path: str, finding: str) -> UserError:
 def _find_damage(path: str) -> str | None:
     """What SQLite says of the whole file; None if all is well."""
     if not os.path.isfile(path):
-        return "it is no regular file"
+        return "it is not a regular file"
     try:
         with _open(path) as database:
             ((answer,), *_) = database.execute("PRAGMA quick_check(1)").fetchall()
@@ -156,7 +156,7 @@ class ComponentRun:
       outputs: each output's name and URI; the last URI, where there are several.
       spans: the spans of its outputs, in order.
       pushed_dir: where it pushed a model; "" if it did not.
-      why: why it was made anew, or when what is reused was made.
+      why: why it was made again, or when what is reused was made.
     """
 
     name: str

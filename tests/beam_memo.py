@@ -1,4 +1,4 @@
-"""Beam works out anew for each transform what never changes; in tests, once.
+"""Beam works out again for each transform what never changes; in tests, once.
 
 Which arguments each method of each DoFn has, and what an engine's flags mean, is a third of the
 CPU of a job over a few images. Processes that tests start have Beam as it is.

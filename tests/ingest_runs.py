@@ -46,7 +46,7 @@ def update(
     compare: Compare = "times",
     **options,
 ) -> int:
-    """Ingests what has changed since an earlier ingest: it is as if all were ingested anew.
+    """Ingests what has changed since an earlier ingest: it is as if all were ingested again.
 
     Returns:
       How many images were taken from the data set before, which stays as it is.

@@ -33,7 +33,7 @@ NOT_RUN = {
     "python my_pipeline.py": "tests/pipeline/test_own_tfx_pipeline.py runs it, and a notebook",
     "ls my_run": "the same",
     "predict my_run": "the same",
-    "import torch": "PyTorch is no dependency; make interop runs it",
+    "import torch": "PyTorch is not a dependency; make interop runs it",
     "import grain": "likewise",
     "import jax\n": "likewise",
     "import tensorflow_datasets": "likewise",

@@ -73,5 +73,5 @@ def test_a_module_without_a_file_is_told(path):
 
 
 def test_a_function_itself_is_told():
-    with pytest.raises(UserError, match=r"got <function join at .*>, which is no text; give the"):
+    with pytest.raises(UserError, match=r"got <function join at .*>, which is not text; give the"):
         function_version(posixpath.join)

@@ -28,6 +28,9 @@ BANNED = {
     r"\bfrom the dead\b": "late",
     r"\bthere cannot be\b": "larger, more or other than it can be",
     r"\bholds? (it|them)sel(f|ves)\b": "embedded",
+    r"\banew\b": "again, or re-",
+    r"(?<!here )(?<!not )\bis no ([A-Z]\w+|image|number|text|list|row|box|file)\b": "is not a",
+    r"\bput that right\b": "fix that",
 }
 MOST_WORDS = 30
 

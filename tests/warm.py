@@ -144,7 +144,7 @@ def _become(descriptors: list[int], folder: str, environment: dict[str, str]) ->
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    sys.modules["numpy"].random.seed()  # Else all forks draw the same; Python's seeds itself anew.
+    sys.modules["numpy"].random.seed()  # Else all forks draw the same; Python's seeds itself again.
     for stream in (sys.stdin, sys.stdout):
         stream.reconfigure(line_buffering=stream.isatty() or "PYTHONUNBUFFERED" in environment)
     added = environment.get("PYTHONPATH", "").split(os.pathsep)

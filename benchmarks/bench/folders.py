@@ -69,7 +69,7 @@ def claim(folder: pathlib.Path, made_of: Any) -> None:
 def _folder(text: str) -> pathlib.Path:
     folder = pathlib.Path(text)
     if not folder.is_dir():
-        raise argparse.ArgumentTypeError(f"{text!r} is no folder")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a folder")
     return folder
 
 

@@ -173,7 +173,7 @@ def _copy_files(job: Job) -> pathlib.Path:
 
 
 def _make_feed(batches: tf.data.Dataset, job: Job) -> Feed:
-    """A feed of a data set that is iterated anew for every epoch, as Keras's `fit` does."""
+    """A feed of a data set that is iterated again for every epoch, as Keras's `fit` does."""
     shown = batches.map(lambda path, image, label: (image, label)).with_options(batches.options())
 
     def check() -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:

@@ -105,7 +105,7 @@ def measure(name: str, job: Job, epochs: int, step_ms: float) -> dict[str, Any]:
     """All figures of one way."""
     feed = FEEDS[name](job)
     files = job.list_files("train")
-    assert len(files) % job.batch_size == 0, f"{len(files)} images are no whole batches"
+    assert len(files) % job.batch_size == 0, f"{len(files)} images are no whole number of batches"
     expected = collections.Counter(feed.classes.index(job.classes[number]) for _, number in files)
     steps = check_epoch(feed, job)
     model = make_model(len(job.classes), job.seed)

@@ -54,7 +54,7 @@ class FlinkCluster:
             f"--flink_job_server_jar={self.job_server}",
             "--environment_type=EXTERNAL",
             f"--environment_config=127.0.0.1:{self.pool_port}",
-            # Without it, each wave of stages starts workers, and they import TensorFlow anew.
+            # Without it, each wave of stages starts workers, and they import TensorFlow again.
             "--environment_cache_millis=60000",
             f"--parallelism={parallelism}",
         ]

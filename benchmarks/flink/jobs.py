@@ -26,7 +26,7 @@ class Timing:
     Attributes:
       total_s: from the first call to the result, without Python's imports.
       flink_s: of which the job was with Flink; None on the local runner.
-      restarts: how often Flink began anew after a loss.
+      restarts: how often Flink began again after a loss.
     """
 
     total_s: float
@@ -164,7 +164,7 @@ def kill_in_mid_run(cluster: FlinkCluster, job: str, output: str, earlier: str) 
 
 
 def count_restarts(cluster: FlinkCluster, job: dict) -> int:
-    """How often a job failed and began anew."""
+    """How often a job failed and began again."""
     history = cluster.ask(f"/jobs/{job['jid']}/exceptions")["exceptionHistory"]
     return len(history["entries"])
 

@@ -2,7 +2,7 @@
 
     python -m rivals.ffcv_write DATA_DIR
 
-JPEG bytes go in unchanged: `RGBImageField` would decode and encode them anew, so its `encode` is
+JPEG bytes go in unchanged: `RGBImageField` would decode and encode them again, so its `encode` is
 replaced by one that stores the bytes it is given as the field's "jpg" mode does.
 """
 

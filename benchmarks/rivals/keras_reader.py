@@ -14,7 +14,7 @@ from rivals import protocol
 
 
 def make_reader(job: protocol.Job) -> protocol.ReadEpoch:
-    """Builds the dataset; every epoch iterates it anew, as `Model.fit` does."""
+    """Builds the dataset; every epoch iterates it again, as `Model.fit` does."""
     tf.config.threading.set_inter_op_parallelism_threads(job.threads)
     tf.config.threading.set_intra_op_parallelism_threads(job.threads)
     labels, size = job.load_records()["label"].tolist(), job.task.size_px

@@ -36,7 +36,7 @@ def make_reader(job: protocol.Job) -> protocol.ReadEpoch:
         mode="train" if job.task.training else "eval",
         epochs=None if job.task.training else 1,
     )
-    # Training reads all its epochs from one iterator, as `fit` does; evaluation begins anew.
+    # Training reads all its epochs from one iterator, as `fit` does; evaluation begins again.
     training = iter(batches) if job.task.training else None
     steps = -(-len(job.load_records()) // job.batch_size)
 

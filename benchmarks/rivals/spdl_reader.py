@@ -19,7 +19,7 @@ _QUEUED_BATCHES = 2
 
 
 def make_reader(job: protocol.Job) -> protocol.ReadEpoch:
-    """Makes the reader; every epoch builds a pipeline anew, as SPDL's DataLoader does."""
+    """Makes the reader; every epoch builds a pipeline again, as SPDL's DataLoader does."""
     records, payload = job.load_records(), job.map_payload()
     generator = np.random.default_rng(0)
     levels = (np.arange(256)[:, None] - job.meta["mean"]) / job.meta["std"]

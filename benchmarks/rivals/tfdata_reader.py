@@ -24,7 +24,7 @@ _FEATURES = {
 
 
 def make_reader(job: protocol.Job) -> protocol.ReadEpoch:
-    """Builds the dataset; every epoch iterates it anew, as `Model.fit` does."""
+    """Builds the dataset; every epoch iterates it again, as `Model.fit` does."""
     tf.config.threading.set_inter_op_parallelism_threads(job.threads)
     tf.config.threading.set_intra_op_parallelism_threads(job.threads)
     dataset = _read_small(job) if job.task.data == "cifar" else _read_photos(job)

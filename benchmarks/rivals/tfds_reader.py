@@ -20,7 +20,7 @@ _READ = ("image/encoded", "image/class/text")
 
 
 def make_reader(job: protocol.Job) -> protocol.ReadEpoch:
-    """Builds the dataset; every epoch iterates it anew, as `Model.fit` does."""
+    """Builds the dataset; every epoch iterates it again, as `Model.fit` does."""
     tf.config.threading.set_inter_op_parallelism_threads(job.threads)
     tf.config.threading.set_intra_op_parallelism_threads(job.threads)
     builder = tfds.builder_from_directory(pathlib.Path(job.meta["shards"][0]).parents[1])

@@ -40,7 +40,7 @@ _ZIP_KINDS = {zipfile.ZIP_STORED: "zip", zipfile.ZIP_DEFLATED: "zip_deflated"}
 
 
 def list_members(path: str, modified_ns: int) -> Iterator[ImageRef]:
-    """Lists an archive's members that are no folders.
+    """Lists an archive's members that are not folders.
 
     What is damaged is a reference with a problem: a member that the archive has no bytes of, and a
     place where a header should be, which is called by its byte.
@@ -282,7 +282,7 @@ def _refer_zipped(member: zipfile.ZipInfo, path: str) -> ImageRef:
     name, kind = clean_name(member.filename), _ZIP_KINDS.get(member.compress_type)
     if kind is None or member.flag_bits & _ENCRYPTED:
         how = "is encrypted" if kind else f"is packed by the method {member.compress_type}"
-        message = f"in {path!r} it {how}, which is not read; unpack the archive, or zip it anew"
+        message = f"in {path!r} it {how}, which is not read; unpack the archive, or zip it again"
         return ImageRef(name, member.file_size, 0, UNSUPPORTED, message)
     location = Location(path, kind, member.header_offset, member.compress_size, crc=member.CRC)
     return ImageRef(name, member.file_size, 0, location=location)

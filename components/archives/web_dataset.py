@@ -126,7 +126,7 @@ def _read_object(ref: ImageRef) -> dict[str, Any]:
     try:
         found = parse_json(text)
     except ValueError as error:
-        raise _Damaged(f"{ref.path!r} is no JSON ({error})") from error
+        raise _Damaged(f"{ref.path!r} is not valid JSON ({error})") from error
     fields = found if isinstance(found, dict) else {_OBJECT[1:]: found}
     return {name: _plain(value) for name, value in fields.items()}
 

@@ -234,7 +234,7 @@ def _read_values(array: StoredArray, start: int, stop: int) -> list[Any]:
     if rows.dtype.kind == "U" and rows.dtype.itemsize:
         native = np.ascontiguousarray(rows, rows.dtype.newbyteorder("="))
         if (native.reshape(-1).view(np.uint32) > sys.maxunicode).any():
-            raise BadImage(CORRUPT, f"{array.name!r} has what is no text")
+            raise BadImage(CORRUPT, f"{array.name!r} has a value that is not text")
     is_single = rows.ndim == 2 and rows.shape[1] == 1
     cells = (rows[:, 0] if is_single else rows).tolist()
     return [os.fsdecode(c) for c in cells] if cells and isinstance(cells[0], bytes) else cells

@@ -160,7 +160,7 @@ class BlockCache:
             self._drop(key)
 
     def _drop(self, newest: Hashable) -> None:
-        """Forgets the blocks that were not used for longest; those being read are no burden yet."""
+        """Forgets the blocks that were not used for longest; those being read do not count yet."""
         for key in list(self._blocks):
             if self._held_bytes <= self._most_bytes:
                 return

@@ -49,7 +49,7 @@ def open_hdf5(path: str) -> list[StoredArray]:
     """The data sets of a file, in the order of their names, such as `train/X`.
 
     Raises:
-      OSError: if it is no HDF5 file, or is cut.
+      OSError: if it is not an HDF5 file, or is cut.
       ValueError: if what it holds cannot be listed.
     """
     found: list[StoredArray] = []

@@ -39,7 +39,7 @@ def open_npz(path: str) -> list[StoredArray]:
     """The arrays of an `.npz` file, by their names.
 
     Raises:
-      ValueError: if it is no zip file.
+      ValueError: if it is not a zip file.
     """
     source = FileBytes(path)
     try:

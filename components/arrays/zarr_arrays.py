@@ -52,7 +52,7 @@ def open_zarr(path: str) -> list[StoredArray]:
         return [_describe(path, name, store) for name in _list_arrays(store, "")]
     except (BadImage, *_DAMAGED_ZIP) as error:
         message = error.message if isinstance(error, BadImage) else error
-        raise ValueError(f"it is no Zarr store ({message})") from error
+        raise ValueError(f"it is not a Zarr store ({message})") from error
 
 
 class _Store(Protocol):
@@ -81,7 +81,7 @@ class _Folder:
         try:
             return _check_size(files.read_regular_file(path, most_bytes + 1), key, most_bytes)
         except files.NotRegularError as error:
-            raise BadImage(CORRUPT, f"{key!r} is no regular file") from error
+            raise BadImage(CORRUPT, f"{key!r} is not a regular file") from error
 
     def list(self, folder: str) -> list[str]:
         path = os.path.join(self._root, folder)
@@ -141,7 +141,7 @@ def _read_json(store: _Store, key: str) -> dict[str, Any]:
     try:
         found = json.loads(store.read(key, _MOST_METADATA_BYTES) or b"")
     except (ValueError, RecursionError) as error:
-        raise BadImage(CORRUPT, f"{key!r} is no JSON: {error}") from error
+        raise BadImage(CORRUPT, f"{key!r} is not valid JSON: {error}") from error
     if not isinstance(found, dict) or found.get("zarr_format") != 2:
         version = found.get("zarr_format") if isinstance(found, dict) else found
         raise BadImage(CORRUPT, f"unsupported zarr format in {key!r}: {version!r}")
@@ -167,7 +167,7 @@ def _describe(path: str, folder: str, store: _Store) -> StoredArray:
     try:
         fill = _read_fill(stated.get("fill_value"), dtype, unpacker.objects == FILES)
     except (ValueError, TypeError, OverflowError) as error:
-        return bad(problem=f"filled with what is no {dtype} ({error})")
+        return bad(problem=f"filled with a value that is not of type {dtype} ({error})")
     is_fortran = stated.get("order") == "F"
     separator = "/" if stated.get("dimension_separator") == "/" else "."
 

@@ -178,7 +178,7 @@ def _blosc_size(data: bytes) -> int:
 def _zstd_size(data: bytes) -> int:
     """Of RFC 8878, 3.1.1.1: a descriptor, a window, a dictionary's number, and the size."""
     if not data.startswith(_ZSTD_MARK):
-        raise ValueError("a chunk is no Zstandard frame")
+        raise ValueError("a chunk is not a Zstandard frame")
     descriptor = data[4]
     is_single = descriptor >> 5 & 1
     at = 5 + (not is_single) + (0, 1, 2, 4)[descriptor & 3]

@@ -74,7 +74,7 @@ def _change_if(
 ) -> tf.Tensor:
     """Applies a part in a separate branch.
 
-    XLA would merge several parts into one loop, which computes a pixel's colours anew for each
+    XLA would merge several parts into one loop, which recomputes a pixel's colours for each
     channel of each part. It does not merge branches.
     """
 

@@ -218,7 +218,7 @@ def _make_card(
     head: dict[str, Any] = {"pretty_name": name}
     if licences:
         named = [text.lower() for text in licences]
-        # What is no identifier, such as an address, is one of others to Hugging Face.
+        # What is not an identifier, such as an address, is one of others to Hugging Face.
         known = sorted({text if _IDENTIFIER.fullmatch(text) else "other" for text in named})
         head["license"] = known[0] if len(known) == 1 else known
     data_files = [

@@ -54,7 +54,7 @@ class Change:
     Attributes:
       path: its name in the later data set, as the index has it; None if it is gone.
       was: its name in the earlier one; None if it is new.
-      kinds: what happened to it, of `KINDS`; nothing if it is no record in either.
+      kinds: what happened to it, of `KINDS`; nothing if it is not a record in either.
       values: of what differs, the value before and now, None where there is none: of `became` (of a
         record, "record"; else "duplicate of …", "quarantined: …" or "skipped: …"), of `content`
         (the SHA-256 of the file's bytes), of `mask` (if its pixels differ, though not how many each
@@ -112,7 +112,7 @@ class _Side:
             self.states[decode_name(skipped.path)] = f"skipped: {skipped.kind}"
 
     def find(self, names: pa.ChunkedArray) -> np.ndarray:
-        """The row of each name: int64 [n], -1 where it is no record's."""
+        """The row of each name: int64 [n], -1 where it is not a record's."""
         found = pc.index_in(names, self.sources.combine_chunks())
         return pc.fill_null(found, -1).to_numpy().astype(np.int64)
 
@@ -142,7 +142,7 @@ def find_changes(before_dir: str, now_dir: str, reads_masks: bool = True) -> Cha
       reads_masks: whether masks are read of which the index says the same; else they count as such.
 
     Raises:
-      UserError: if one is no whole data set, or damaged where it is read.
+      UserError: if one is not a whole data set, or damaged where it is read.
     """
     before, now = _Side(before_dir), _Side(now_dir)
     old_of = before.find(now.sources)
@@ -292,7 +292,7 @@ def _pair(before: _Side, now: _Side, old_of: np.ndarray) -> Iterator[Change]:
 
 
 def _compare_others(before: _Side, now: _Side) -> Iterator[Change]:
-    """The files that are no records in either, of which something else became."""
+    """The files that are records in neither and changed in another way."""
     listed = sorted(before.states.keys() | now.states.keys())
     names = pa.chunked_array([pa.array(listed, pa.large_string())])
     are_records = [side.find(names) >= 0 for side in (before, now)]

@@ -49,7 +49,7 @@ def check_shard_sizes(data_dir: str, manifest: Manifest, splits: Collection[str]
         found = next(_find_faults(data_dir, sizes), None)
     except OSError as error:
         raise UserError(
-            f"the shards of {data_dir} cannot be looked at: {error}; put that right and run again."
+            f"the shards of {data_dir} cannot be listed: {error}; fix that and run again."
         ) from error
     if found is not None:
         name, fault = found

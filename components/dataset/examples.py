@@ -49,7 +49,7 @@ def parse_example(data: Sequence[int], start: int, end: int) -> dict[str, Featur
     """Finds the features of a tf.Example.
 
     Args:
-      data: what holds it: bytes or mapped memory; only what is no image is touched.
+      data: what holds it: bytes or mapped memory; only what is not an image is touched.
       start: where it begins.
       end: where it ends.
 

@@ -224,7 +224,7 @@ def _find_misplaced(shards: tuple[_Shard, ...], path: str, *state: int) -> str |
     records, row, end = int(first_rows[-1]), 0, 0
     bytes_of = np.array([shard.bytes for shard in shards], np.int64)
     number_of = np.array([shard.shard for shard in shards], np.int64)
-    # As bytes: what is no UTF-8 can be compared as well.
+    # As bytes: what is not UTF-8 can be compared as well.
     names = [shard.split.encode(errors="surrogatepass") for shard in shards]
     codes = {name: code for code, name in enumerate(names)}
     code_of = np.array([codes[name] for name in names], np.int64)

@@ -51,7 +51,7 @@ _WORDS = ROW.itemsize // 4
 _KEYS = np.concatenate([key_words((0,)), key_words((1,))])[:_WORDS]
 _BLOCK = 1 << 14  # Rows that are checked at once, so that their words stay in the cache.
 
-# In a store, rows that are no farther apart are fetched together: 64 KiB take no longer than one.
+# In a store, rows that are not farther apart are fetched together: 64 KiB take no longer than one.
 _JOINED_ROWS = 2**16 // ROW.itemsize
 _REQUESTS = 64  # Side by side.
 _MAPPED_BYTES, _MOST_MAPPED_BYTES = 2**16, 2**27

@@ -91,7 +91,7 @@ def read_list(data_dir: str, kind: type[L]) -> list[L]:
       UserError: if it is not there, or damaged.
     """
     path = files.join(data_dir, kind.FILE)
-    way_out = "`image-pipeline verify` lists all that is wrong, and ingest writes it anew"
+    way_out = "`image-pipeline verify` lists all that is wrong, and ingest writes it again"
     try:
         content = read_whole(path, way_out)
     except FileNotFoundError as error:

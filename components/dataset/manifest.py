@@ -204,7 +204,7 @@ class Manifest(ManifestPart):
 
     @property
     def label(self) -> Column | None:
-        """The column of labels that are no class; None for a classification data set."""
+        """The column of labels that are not classes; None for a classification data set."""
         return label_column(self.further)
 
     @property

@@ -94,7 +94,7 @@ COLUMNS = (*METADATA_COLUMNS, IMAGE_COLUMN)
 CLASS_ID_COLUMN = Column(LABEL_ID, "int64")
 """What records that number their class have, too; see `Manifest.class_names`."""
 
-# The further columns of labels that are no class, by the type of a table's column of labels.
+# The further columns of labels that are not class, by the type of a table's column of labels.
 LABEL_COLUMNS = {
     "strings": Column(TAGS, "bytes", is_list=True),
     "float": Column(VALUE, "float32"),
@@ -247,7 +247,7 @@ def read_features(data: bytes, columns: Sequence[Column]) -> dict[str, Any]:
     """Some features of a record by their keys; a list that it lacks is empty.
 
     Raises:
-      ValueError: if the data is no record, or lacks a feature that is no list.
+      ValueError: if the data is not a record, or lacks a feature that is not a list.
     """
     wanted = {column.key.encode(): column for column in columns}
     found: dict[str, Any] = {column.key: [] for column in columns if column.is_list}

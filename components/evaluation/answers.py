@@ -120,7 +120,7 @@ class AnswerTable:
         return identity | own | sliced
 
 
-# Here, since TFX loads the module of the extractors anew whenever it makes them.
+# Here, since TFX loads the module of the extractors again whenever it makes them.
 _wanted: contextvars.ContextVar[AnswerTable | None] = contextvars.ContextVar("wanted", default=None)
 
 

@@ -98,7 +98,7 @@ def score_classes(true: np.ndarray, predicted: np.ndarray, right: np.ndarray) ->
 def _estimate(
     answers: pa.Table, labels: np.ndarray, predicted: np.ndarray, classes: int
 ) -> dict[str, Estimate]:
-    """What is no share, by bootstrap."""
+    """What is not a share, by bootstrap."""
     is_right = labels == predicted
     probability = _read(answers, PROBABILITY)
     bins = bin_probabilities(probability)

@@ -102,7 +102,7 @@ _Number = Annotated[float | None, pydantic.Field(strict=True)]
 class Estimate:
     """A figure, and the ends of its interval; None where nothing is known of them.
 
-    In a file, a value that is no number is None, too.
+    In a file, a value that is not a number is None, too.
     """
 
     value: _Number

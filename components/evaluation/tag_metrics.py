@@ -29,7 +29,7 @@ MOST_WORST = 100
 def describe_answers(answers: pa.Table, names: Sequence[str]) -> dict[str, Any]:
     """The metrics of all images; see `describe_model.describe_model`.
 
-    Images are drawn for the intervals, not tags: those of one image are no separate trials. Of one
+    Images are drawn for the intervals, not tags: those of one image are not separate trials. Of one
     tag they are, so its intervals are Wilson's.
     """
     true, answered = (_mark(answers, column, len(names)) for column in (TAGS, ANSWERED))

@@ -79,7 +79,7 @@ class Analysis(ManifestPart):
       classes: in the order of their ids.
       unknown_label: the option.
       unknown_classes: split to class to records, of classes without an analysed record.
-      other_labels: analysed labels that are no class's name, since the `preprocessing_fn` renames
+      other_labels: analysed labels that name no class, since the `preprocessing_fn` renames
         them or leaves them out; None if it was not noted.
       mask_classes, mask_pixels: of masks, in the order of their ids; None without masks.
       box_classes, box_counts: of boxes, in the order of their ids; None without boxes.

@@ -332,7 +332,7 @@ class Batches:
                 yield batch
                 if os.getpid() != process:  # Its threads would be waited for without end.
                     raise UserError(
-                        "an iteration cannot go on in a fork of its process; iterate anew there: "
+                        "an iteration cannot go on in a fork of its process; iterate again there: "
                         "it begins where this one stood."
                     )
         finally:

@@ -150,7 +150,7 @@ def certify(
     seed: int,
     steps_per_epoch: int,
 ) -> Certificate | None:
-    """A certificate by which nothing is fed yet; None of files that are no data set's splits."""
+    """A certificate by which nothing is fed yet; None of files that are not of a data set."""
     if not all(map(match_path, shard_paths)):
         return None
     data, checksums = [], {}
@@ -206,7 +206,7 @@ class FedBatches:
           data_dirs: folders of data sets, among them those that it names; the others are not read.
 
         Raises:
-          UserError: if a folder is no data set's.
+          UserError: if a folder is not a data set's.
         """
         self._manifests = {path.rstrip("/"): read_whole_manifest(path) for path in data_dirs}
         self._certificate = certificate
@@ -271,7 +271,7 @@ class FedBatches:
             raise UserError(
                 f"the model was fed a data set whose manifest has the checksum {missing[0]}, but "
                 f"that is not in {', '.join(self._manifests) or 'the folder of MODEL'}; name its "
-                "folder by --data. Ingested anew, with other images or options, it is another one."
+                "folder by --data. Ingested again, with other images or options, it is another one."
             )
         shards = [
             (by_checksum[checksum], shard.file)

@@ -40,7 +40,7 @@ def from_generators(
     """Reads Python generators that run in several processes.
 
     The order is that of taking one item of each shard in turn, and depends on the number of shards
-    only. Each pass over the data set starts the processes and calls `make` anew; they end with the
+    only. Each pass over the data set starts the processes and calls `make` again; they end with the
     pass, however it ends.
 
     Args:

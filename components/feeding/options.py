@@ -180,7 +180,7 @@ class FeedingOptions(Options):
         if not isinstance(given, Mapping):
             return given
         removed = [
-            f"{name} is no option any more: {instead}; leave it out."
+            f"{name} is no longer an option: {instead}; leave it out."
             for name, (defaults, instead) in _REMOVED.items()
             if name in given and given[name] not in defaults
         ]

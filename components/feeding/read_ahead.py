@@ -27,7 +27,7 @@ _PART_BYTES = 2**23
 class ReadAhead:
     """The records of the shards that come, held from their request until they are drawn.
 
-    It follows one iteration, batch by batch; at any other step than the next one it begins anew, by
+    It follows one iteration, batch by batch; at any other step than the next it begins again, by
     what is left of the shards that are in use there.
     """
 

@@ -211,7 +211,7 @@ class Generator:
             is_known = name in columns.values() or {name, usable_name(name)}.intersection(columns)
             if not is_known and cell not in (None, "") and not isinstance(cell, EmbeddedImage):
                 return (
-                    f"{name!r} is no column of the first items; name it by ingest.columns="
+                    f"{name!r} is not a column of the first items; name it by ingest.columns="
                     f"{{{usable_name(name)}: {name}}}, or leave it out by null"
                 )
         return None

@@ -94,7 +94,7 @@ class OwnRows(Table):
         return _open(self.path).read(ref.location.inside, most_bytes)
 
     def _look_up(self, path: str, annotations: Annotations) -> ImageRef:
-        """A path in a cell that is called otherwise is no name that `read` is asked for."""
+        """A path in a cell that is called otherwise is not a name that `read` is asked for."""
         column = self.options.columns["image"]
         message = (
             f"{annotations.row}: the name that read() takes must be called 'image', not {column!r}"

@@ -39,7 +39,7 @@ _MOST_TAGS = 100  # LittleCMS refuses profiles of more (MAX_TABLE_TAG).
 
 
 def read_orientation(image: Image.Image) -> tuple[int, tuple[str, ...]]:
-    """Returns (EXIF orientation, notes); unreadable EXIF is no reason to lose an image."""
+    """Returns (EXIF orientation, notes); unreadable EXIF is not a reason to lose an image."""
     try:
         if image.format == "TIFF":
             tags = image.tag_v2  # type: ignore[attr-defined]

@@ -96,7 +96,7 @@ def _list_chunks(data: bytes) -> list[_Chunk]:
             break
         if len(chunks) == _MOST_CHUNKS:
             message = f"a PNG of more than {_MOST_CHUNKS:,} chunks, which nothing writes"
-            raise BadImage(UNSUPPORTED, f"{message}; save it anew")
+            raise BadImage(UNSUPPORTED, f"{message}; save it again")
         chunks.append(_Chunk(data[start + 4 : start + 8], start, end))
         if chunks[-1].name == _PNG_END:
             break
@@ -105,7 +105,7 @@ def _list_chunks(data: bytes) -> list[_Chunk]:
 
 
 def _is_whole(data: bytes, chunk: _Chunk) -> bool:
-    """Tells whether the checksum is right: broken metadata is no reason to lose an image."""
+    """Tells whether the checksum is right: broken metadata is not a reason to lose an image."""
     stored = int.from_bytes(data[chunk.end - 4 : chunk.end], "big")
     return zlib.crc32(data[chunk.start + 4 : chunk.end - 4]) == stored
 
@@ -139,7 +139,7 @@ def count_gif_frames(data: bytes, most: int | None = None) -> int:
             at, parts = at + 1, parts + 1
             if parts > _MOST_PARTS:
                 message = f"a GIF of more than {_MOST_PARTS:,} blocks beside the pixels of a frame"
-                raise BadImage(UNSUPPORTED, f"{message}; save it anew without comments")
+                raise BadImage(UNSUPPORTED, f"{message}; save it again without comments")
     except IndexError:  # It ends there.
         pass
     return frames

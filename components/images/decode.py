@@ -142,7 +142,7 @@ def decode_image(
             # libjpeg averages blocks of pixels before it computes them, which takes half the time
             # for large photos. At least 1.5 times the target's sides are left to the resize: then
             # the result is as near to Pillow's antialiased resize as that of all pixels (0.2 gray
-            # levels nearer, over 7 photos). Sides that are no multiple would be padded, and the
+            # levels nearer, over 7 photos). Sides that are not multiples would be padded, and the
             # image stretched by a fraction of a pixel.
             target, reduction = options.choose_size(height, width), 1
             if not options.is_deep:
@@ -182,7 +182,7 @@ def decode_image(
 
 
 def read_image_header(data: bytes) -> Header:
-    """What a file says of itself, without decoding it; raises BadImage if it is no image."""
+    """What a file says of itself, without decoding it; raises BadImage if it is not an image."""
     if data.startswith(NPY_MAGIC):
         return _describe_array(read_array_header(data))
     with open_image(data) as image:
@@ -283,7 +283,7 @@ def _decode_jpeg(data: bytes, image: Image.Image, luma_only: bool, reduction: in
     check_holes(data, structure, left_over=extra_bytes)
     if found:
         # Padding begins where the pixels have ended. Zeros that the decoder took for the last
-        # pixels, or whatever stands in place of scans that never came, are no padding.
+        # pixels, or whatever stands in place of scans that never came, are not padding.
         if lacks_some:
             message = "the JPEG data is whole only in part: its last scans are missing"
             rest = f"{extra_bytes} bytes of something else in their place"

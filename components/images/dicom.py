@@ -323,7 +323,7 @@ def _read_line(elements: Elements) -> tuple[float, float]:
     if slope is None or intercept is None:
         return 1, 0
     if slope == 0 or not np.isfinite([slope, intercept]).all():
-        raise BadImage(CORRUPT, "its RescaleSlope or RescaleIntercept is no number that can be")
+        raise BadImage(CORRUPT, "its RescaleSlope or RescaleIntercept is not a number that can be")
     return slope, intercept
 
 

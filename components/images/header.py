@@ -118,7 +118,7 @@ def _explain_unopened(data: bytes) -> BadImage:
             raise UserError(
                 f"Pillow could not load its library for {kind.name} files: it was built without, "
                 "or there was too little memory for it (`ulimit -v`, the container's limit); "
-                "allow more memory, or install Pillow anew."
+                "allow more memory, or reinstall Pillow."
             )
     if kind.group == "unsupported_image":
         return BadImage(UNSUPPORTED, f"{kind.name} is not read; {kind.way_out}")

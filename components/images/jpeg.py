@@ -26,7 +26,7 @@ MOST_SCANS = 500
 write 1 to 20; DALI and libjpeg's own fuzzers stop at 500, too."""
 _MOST_SEGMENTS = 10_000
 MANY_SCANS = (
-    f"a JPEG of more than {MOST_SCANS} scans, which may take minutes to decode; save it anew as a "
+    f"a JPEG of more than {MOST_SCANS} scans, which may take minutes to decode; save it again as a "
     "baseline JPEG"
 )
 # Markers are looked for in so many bytes at a time.
@@ -97,7 +97,7 @@ def check_segments(data: bytes) -> None:
         is_segment = head[0] == 0xFF and head[1] not in (0x00, 0xFF) and not 0xD0 <= head[1] <= _EOI
         position += 2 + int.from_bytes(head[2:], "big") if is_segment else 1
     message = f"a JPEG of more than {_MOST_SEGMENTS:,} segments, or bytes between them, before"
-    raise BadImage(UNSUPPORTED, f"{message} its pixels; save it anew")
+    raise BadImage(UNSUPPORTED, f"{message} its pixels; save it again")
 
 
 def read_jpeg_structure(data: bytes) -> JpegStructure:

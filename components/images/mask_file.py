@@ -144,7 +144,7 @@ def _levels(pixels: Image.Image, bits: int) -> np.ndarray:
         is_spread = pixels.mode == "L" and bits < 8
         return levels // np.uint8(255 // (2**bits - 1)) if is_spread else levels
     if pixels.mode not in ("RGB", "RGBA", "LA"):
-        raise BadImage(BAD_MASK, f"pixels of Pillow's mode {pixels.mode} are no class ids")
+        raise BadImage(BAD_MASK, f"pixels of Pillow's mode {pixels.mode} are not class ids")
     if not _is_gray(pixels):
         raise BadImage(
             BAD_MASK, "is in colour; name its colours, as in ingest.masks.classes={sky: '#8080ff'}"

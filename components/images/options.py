@@ -138,7 +138,7 @@ class PrepareOptions(Options):
     """How pixels are stored. `png` is lossless and about 5 times larger than `jpeg`; `raw` is
     row-major uint8, larger still. `original` keeps the bytes of upright 8-bit JPEGs and PNGs that
     need no conversion, including their metadata (such as GPS positions); everything else is
-    encoded anew, as PNG where the source is lossless, as JPEG otherwise. All other encodings
+    re-encoded, as PNG where the source is lossless, as JPEG otherwise. All other encodings
     remove all metadata."""
 
     jpeg_quality: int = pydantic.Field(default=90, ge=1, le=100)
@@ -176,7 +176,7 @@ class PrepareOptions(Options):
     """Files of more bytes are refused unread."""
 
     sound: SoundOptions | None = None
-    """WAV and FLAC files become such pictures. None: they are no images."""
+    """WAV and FLAC files become such pictures. None: they are not images."""
 
     rules = (
         Rule(

@@ -25,7 +25,7 @@ from image_pipeline.components.options import Options
 
 LOWEST_RATE_HZ, HIGHEST_RATE_HZ = 1_000, 400_000
 LOUDEST = 1_000.0
-"""Times full scale: floats that are larger are no samples between -1 and 1."""
+"""Times full scale: floats that are larger are not samples between -1 and 1."""
 # Of `scipy.signal.resample_poly`'s low-pass filter, which MATLAB's `resample` has, too.
 _FILTER_REACH = 10
 _KAISER_BETA = 5.0
@@ -181,7 +181,7 @@ def _open(data: bytes) -> Any:
         _check_whole_wav(data)
     file = _call_library(soundfile.SoundFile, io.BytesIO(data))
     if not 0 < file.frames < 2**40:  # It may not be known where the file was written to a pipe.
-        raise BadImage(EMPTY, "the sound has no samples, or does not say how many; write it anew")
+        raise BadImage(EMPTY, "the sound has no samples, or does not say how many; write it again")
     if file.frames * file.channels > _MOST_SAMPLES:
         message = f"{file.frames:,} samples of {file.channels} channels, more than"
         raise BadImage(UNSUPPORTED, f"{message} {_MOST_SAMPLES:,} in all; cut the sound in pieces")
@@ -206,7 +206,7 @@ def _check_whole_wav(data: bytes) -> None:
             return
         at += size + size % 2
     message = f"a WAV file of more than {_MOST_CHUNKS:,} chunks before its samples"
-    raise BadImage(UNSUPPORTED, f"{message}; write it anew")
+    raise BadImage(UNSUPPORTED, f"{message}; write it again")
 
 
 def _call_library(function: Callable[..., Any], *args: Any, **settings: Any) -> Any:

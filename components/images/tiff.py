@@ -131,12 +131,12 @@ def decode_tiff_samples(
       image: its opened header.
       layout: its layout.
       deep: whether gray int16 and float32 are read, too.
-      keep_extra: whether a last sample that is no colour is kept as it is, whatever it means.
+      keep_extra: whether a last sample that is not a colour is kept as it is, whatever it means.
 
     Returns:
       None for a TIFF that Pillow reads right, else upright pixels as they are stored: uint8 or
       uint16 gray [height, width], or BGR or BGRA [height, width, channels]. A colour that was
-      multiplied by its alpha is divided by it; a last sample that is no alpha is left out.
+      multiplied by its alpha is divided by it; a last sample that is not an alpha is left out.
 
     Raises:
       BadImage: the layout is one that neither reads, or the data is damaged.

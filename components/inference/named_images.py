@@ -30,7 +30,7 @@ class NamedImage:
 
     Attributes:
       name: its path as a person would write it.
-      data: the file's bytes; or what is wrong with it; or what it is, if it is no image and was
+      data: the file's bytes; or what is wrong with it; or what it is, if it is not an image and was
         found in a folder.
       pixels: how many its header declares; 0 if that is not known.
     """

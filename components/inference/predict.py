@@ -94,8 +94,8 @@ def predict(
 
     Yields:
       `file`, and what `describe_row` gives (and `converted: True` if the model could
-      not decode the file itself); or `error` and `message`; or, of what is no image and was found
-      in a folder, `skipped` and `message`.
+      not decode the file itself); or `error` and `message`; or, of a file in a folder that is not
+      an image, `skipped` and `message`.
 
     Raises:
       UserError: as `read_images` does, and if there was no file at all.

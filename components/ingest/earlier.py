@@ -5,7 +5,7 @@ which record the bytes are that were stored. The next ingest takes over what is 
 key of all that it depends on: a file by its path, size and time, or any bytes by their hash. What
 follows is ingest as ever, so the data set is the one that an ingest of all files would write.
 
-The file is no part of the data set: it has the files' times, and the same images have other times
+The file is not part of the data set: it has the files' times, and the same images have other times
 elsewhere. It may be deleted; the next ingest then reads all files.
 """
 
@@ -110,7 +110,7 @@ class Keys:
     """What names sources, and what an earlier ingest knows by these names.
 
     A key says all that an image and its mask depend on, and nothing of labels, groups and splits,
-    which are read anew.
+    which are read again.
     """
 
     def __init__(

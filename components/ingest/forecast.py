@@ -58,7 +58,7 @@ class Forecast:
       sampled: how many were prepared.
       bad_fraction: share of the files that will be quarantined, of those that are not skipped.
       bad_reasons: for each reason how many of the sampled files, and one of them.
-      skipped_kinds: the same of the files that are no images, so that ingest leaves them out.
+      skipped_kinds: the same of the files that are not images, so that ingest leaves them out.
       records: how many will be written.
       stored_bytes: size of all shards together, for each encoding.
       error_fraction: relative error of the configured encoding's stored bytes; 19 in 20 forecasts

@@ -265,7 +265,7 @@ class Strata:
     The units of a class are laid end to end in the order of their hashes, each as long as it has
     records, and the line is cut at the splits' cumulative shares. A unit belongs where one point of
     it lies: at the same fraction of its length for all units of a class. That fraction comes from
-    the hash of the class's first unit, so that shares which are no whole numbers of records are
+    the hash of the class's first unit, so that shares which are not whole numbers of records are
     rounded up in some classes and down in others (systematic sampling with a random start), and
     many small classes do not all round the same way. A class's first unit is in `train`, if there
     is such a split, so that no class is evaluated that was never learned; unless all classes have

@@ -435,11 +435,11 @@ def _explain_empty(empty: Sequence[str], counts: Counts, options: IngestOptions)
     if good and NOWHERE not in counts.given:
         what = f"all given with another split; add images of {of_this}"
         if options.split_pattern is None:
-            what += ", or share out all of them anew with ingest.columns={split: null}"
+            what += ", or split all of them again with ingest.columns={split: null}"
         elif options.label_pattern is not None and options.masks is None:
             # Who says where the classes are says, without another option, that there are no splits.
-            anew = f'ingest.label_pattern="{options.label_pattern}"'
-            what += f", or share out all of them anew with --set '{anew}'"
+            pattern = f'ingest.label_pattern="{options.label_pattern}"'
+            what += f", or split all of them again with --set '{pattern}'"
     return EmptySplit(
         f"The {named_splits} would be empty: {good} usable images"
         f"{copies if repeated else ''}{others if lost else ''}, {what}.{keep if repeated else ''}",

@@ -263,7 +263,7 @@ def prepare_source(
     # Everything that follows works on these bytes: a file that changes later does no harm.
     data, mask = read or read_pair(ref, source, options)
     row: dict[str, Any] = columns_of(ref, options) | {"source_bytes": ref.size_bytes}
-    # What is no image is listed, but counts as no damage, and its bytes are not kept.
+    # What is not an image is listed, but counts as no damage, and its bytes are not kept.
     if isinstance(data, SkippedFile):
         return row | {"is_skipped": True, "reason": data.kind, "message": data.message}, b""
     annotations, kind = ref.annotations, options.label_kind

@@ -48,7 +48,7 @@ class Pictures:
         """Opens it; a few hundred bytes of memory a file.
 
         Raises:
-          UserError: if it is no whole data set, or damaged where it is read.
+          UserError: if it is not a whole data set, or damaged where it is read.
         """
         self.data_dir, manifest = data_dir, read_whole_manifest(data_dir)
         self.options = IngestOptions.read_stored(manifest.options)

@@ -117,7 +117,7 @@ class WorkFolder:
        not count (`read_finished`). Counts travel in the data and in this folder, because not every
        runner has Beam's metrics.
     7. *The manifest is deleted first and written last* (`start_output`, `write_manifest`): a folder
-       without one is no data set.
+       without one is not a data set.
 
     One gap remains: between a late worker's check and its next write another run may begin. What it
     then replaces is one shard or its mark; the manifest has the SHA-256 of the right one, and

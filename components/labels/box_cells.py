@@ -34,7 +34,7 @@ def read_boxes(cell: Any) -> tuple[list[int], list[BoxAnnotation]]:
     Args:
       cell: a list of boxes, each an object such as `{"bbox": [1, 2, 3, 4], "category": "cat"}` or
         a list such as `[1, 2, 3, 4, "cat"]`; or one object of lists, `{"bbox": […], "category":
-        […]}`, as Hugging Face's data sets have them; or any of these as JSON text. Nothing is no
+        […]}`, as Hugging Face's data sets have them; or any of these as JSON text. Empty: no
         box.
 
     Returns:
@@ -47,7 +47,7 @@ def read_boxes(cell: Any) -> tuple[list[int], list[BoxAnnotation]]:
         try:
             cell = parse_json(cell) if cell.strip() else None
         except json.JSONDecodeError as error:
-            raise ValueError(f"{cell[:40]!r} is no JSON") from error
+            raise ValueError(f"{cell[:40]!r} is not valid JSON") from error
     if not cell:
         return [], []
     if isinstance(cell, StatedBoxes):
@@ -55,7 +55,7 @@ def read_boxes(cell: Any) -> tuple[list[int], list[BoxAnnotation]]:
     if isinstance(cell, Mapping):
         cell = _transpose(cell)
     if not isinstance(cell, list):
-        raise ValueError(f"{cell!r} is no list of boxes")
+        raise ValueError(f"{cell!r} is not a list of boxes")
     return [], list(map(_read_one, cell))
 
 
@@ -87,7 +87,7 @@ def _read_one(box: Any) -> BoxAnnotation:
     elif isinstance(box, Sequence) and not isinstance(box, str) and len(box) == 5:
         numbers, name, crowd = list(box[:4]), box[4], None
     else:
-        raise ValueError(f"{box!r} is no box: four numbers and a class")
+        raise ValueError(f"{box!r} is not a box: four numbers and a class")
     if not _are_numbers(numbers):
         raise ValueError(f"a box must have four numbers, got {numbers!r}")
     if isinstance(name, float) and name.is_integer():

@@ -210,7 +210,7 @@ def _find_problem(
 ) -> str | None:
     """Why a box cannot be stored, after what it is called; None if it can."""
     if not all(map(math.isfinite, sides)):
-        return "has a side that is no number"
+        return "has a side that is not a number"
     if sides[2] <= sides[0] or sides[3] <= sides[1]:
         return "has no area"
     if max(sides[:2]) >= 1 or min(sides[2:]) <= 0:

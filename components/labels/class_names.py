@@ -56,7 +56,7 @@ class ClassNameOptions(Options):
 
 
 def check_classes(classes: Collection[str], are_tags: bool) -> None:
-    """Refuses names that are no names, but rows of 0 and 1.
+    """Refuses names that are not names, but rows of 0 and 1.
 
     Raises:
       UserError: if they are.
@@ -77,7 +77,7 @@ def find_slips(
     """What is likely a slip in the names of classes, a sentence each.
 
     Args:
-      counts: images of each class; 0 where that is not known. "" is no class.
+      counts: images of each class; 0 where that is not known. "" is not a class.
       are_folders: whether they are names of folders: a table's may be vehicles.
       are_tags: whether they are tags, which cannot be left out.
     """

@@ -46,7 +46,7 @@ class MaskOptions(Options):
     with anything else are quarantined. None: levels are ids, whatever they are."""
     ignored: tuple[Value, ...] | None = None
     """Levels or colours of pixels that belong to no class; they are stored as 255. None: 255, if it
-    is no class and there are no colours."""
+    is not a class and there are no colours."""
 
     @pydantic.field_validator("classes")
     @classmethod
@@ -130,7 +130,7 @@ def prepare_mask(data: bytes, image: PreparedImage, options: MaskOptions) -> Fit
 
     Raises:
       BadImage: if it cannot be read, is lossy, has another size than its image, or shows a level
-        or colour that is no class.
+        or colour that is not a class.
     """
     levels = read_levels(data, image, options.has_colors)
     table = options.table()

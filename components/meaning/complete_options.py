@@ -145,7 +145,7 @@ def check_splits(images: str, options: IngestOptions) -> None:
             raise UserError(
                 f"Files of {images!r} are of the split {split!r}, but ingest.splits has "
                 f"{', '.join(options.splits)} only; add it there or to ingest.split_names, or give "
-                "ingest.columns={split: null} to share out all images anew."
+                "ingest.columns={split: null} to split all images again."
             )
 
 
@@ -196,18 +196,18 @@ def understand_rows(path: str, options: IngestOptions, rows: TableRows) -> Inges
     options = find_labels(path, options, rows, first)
     if not options.path_folders or options.label_pattern != FIRST_FOLDER:
         return options
-    # The folders in which a table's paths are looked for are no part of what these say.
+    # The folders in which a table's paths are looked for are not part of what these say.
     folders = "|".join(map(re.escape, options.path_folders))
     return options.model_copy(update={"label_pattern": f"(?:{folders})/{FIRST_FOLDER}"})
 
 
 def _say_encoding(path: str, rows: TableRows) -> None:
-    """Says which tables of text are no UTF-8; refuses those that may be of several encodings."""
+    """Says which tables of text are not UTF-8; refuses those that may be of several encodings."""
     for table, _ in rows.tables:
         is_text = kind_of(table) in TEXTS and files.is_local(table) and os.path.isfile(table)
         data = files.read_file(table, 0, _MOST_READ) if is_text else b""
         if word := find_windows_word(table, data):
             understood(
-                f"{os.path.basename(table)} is no UTF-8, so it is read as Windows writes it in "
+                f"{os.path.basename(table)} is not UTF-8, so it is read as Windows writes it in "
                 f"western languages (cp1252), as in {word!r}; if that is wrong, save it as UTF-8"
             )

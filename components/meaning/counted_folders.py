@@ -19,7 +19,7 @@ _READ = (ENDINGS, frozenset((".wav", ".flac")), VIDEO_ENDINGS, frozenset((".npy"
 _KINDS = (*_READ, IMAGE_ENDINGS.difference(*_READ), ("",))
 _TABLES = ("csv", "tsv", "jsonl", "parquet")
 TEXTS = (".txt", ".xml", ".json", ".mat")
-"""Endings of what may be the annotations of images; MATLAB's are no texts, and not read."""
+"""Endings of what may be the annotations of images; MATLAB's are not texts, and not read."""
 _MOST_TABLES, _MOST_TEXTS = 5, 20
 _MOST_FOLDERS, _MOST_NAMES = 200_000, 20_000  # that are held in memory; of more, a sample
 

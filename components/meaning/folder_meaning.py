@@ -356,7 +356,7 @@ def _unclear_parts(
 
 
 def _one_folder(level: Level, names: Sequence[str]) -> Meaning:
-    """All images in one folder, which is no class if it has a usual name of containers."""
+    """All images in one folder, which is not a class if it has a usual name of containers."""
     pattern, found = _pattern_in_names(names, level.start)
     if pattern is not None:
         words = f"the beginnings of files' names are taken as classes: {list_names(sorted(found))}"

@@ -114,7 +114,7 @@ def _take_split(
     is_all_train = set(named.values()) == {"train"} and len(column.values) == 1
     if column.values and (not named or (is_all_train and len(options.splits) > 1)):
         only = next(iter(column.values))
-        understood(f"{table}: all of {split!r} are {only!r}, so that images are shared out anew")
+        understood(f"{table}: all of {split!r} are {only!r}, so that images are split again")
         return options.model_copy(update={"columns": {**options.columns, "split": None}})
     is_split = plain_name(split) in _SPLITS or _names_splits(column)
     are_all = len(known) == len(named) and "train" in known.values()

@@ -45,7 +45,7 @@ _MOST_BYTES = 2**20
 _MOST_CLASSES = 255
 _MOST_SHOWN = 3
 _MASKS_READ = 50
-_MOST = 255  # more values than classes that there may be: these are no class ids
+_MOST = 255  # more values than classes that there may be: these are not class ids
 _MOST_LEVELS = 12
 _WAY_OUT = "correct it, move the file elsewhere, or say what masks show by ingest.masks"
 

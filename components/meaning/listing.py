@@ -160,7 +160,7 @@ def check_listing(listing: Listing) -> Listing:
     if kind is ARCHIVE and not listing.usable:
         raise UserError(
             f"None of {listing.found:,} members of {images_dir!r} can be read; the first that says "
-            f"why: {listing.first_problem or 'it is no file'}."
+            f"why: {listing.first_problem or 'it is not a file'}."
         )
     if kind.has_rows and not listing.usable:
         outside = listing.paths_outside if listing.outside == listing.found else ()

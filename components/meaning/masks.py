@@ -84,7 +84,7 @@ class Masks:
     classes: Mapping[str, int | str] | None = None
 
     def say_others(self) -> str:
-        """That their images are no pairs; nothing if there are none."""
+        """That their images are not pairs; nothing if there are none."""
         shown = ", ".join(self.others[:_MOST_TRIED]) + ", …" * (len(self.others) > _MOST_TRIED)
         return f"images in {shown} are neither these images nor their masks" * bool(self.others)
 

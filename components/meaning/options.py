@@ -87,7 +87,7 @@ class IngestOptions(TableOptions):
     """How a Python generator is run, if the source is one."""
     video: VideoOptions | None = None
     """Videos are frames, each an image. Patterns are matched with the video's path. None: videos
-    are no images."""
+    are not images."""
     group_pattern: str | None = None
     """The same for `group`: images of one group (a patient, a scene) share a split. So do groups
     that have a byte-identical image in common."""

@@ -152,7 +152,7 @@ def _read(images: str, masks: Sequence[str]) -> list[int | str]:
 
 
 def _leave_out(paths: Iterable[str], pairs: Mapping[str, str], image: str) -> tuple[str, ...]:
-    """The highest folders, or else files, of what is no pair; none if they are very many.
+    """The highest folders, or else files, of what is not a pair; none if they are very many.
 
     An image in a folder of pairs stays: that it has no mask is reported.
     """

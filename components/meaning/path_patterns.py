@@ -28,7 +28,7 @@ def match_pattern(pattern: str | None, group: str, path: str) -> str | None:
 def label_of(ref: ImageRef, options: IngestOptions) -> str | None:
     """An image's class; "" where the images have no labels, None where none is named."""
     if options.column_types.get("label", "string") != "string":
-        return ""  # Tags or a value, which are no class.
+        return ""  # Tags or a value, which are not classes.
     is_stated = ref.annotations is not None and ref.annotations.label is not None
     if is_stated:
         label = ref.annotations.label  # type: ignore[union-attr]

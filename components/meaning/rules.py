@@ -20,7 +20,7 @@ def _name_set(ingest: TableOptions) -> str | None:
 
 
 def _find_label(completed: Any) -> str | None:
-    """What the label is, if it is no class."""
+    """What the label is, if it is not a class."""
     return {"strings": "tags", "float": "a value"}.get(completed.column_types.get("label", ""))
 
 

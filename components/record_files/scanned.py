@@ -1,7 +1,7 @@
 """TFRecords that others wrote: one scan makes an index of them, so that they are read as ours are.
 
 The index is kept for later runs and other processes, file by file, beside the files' folder, or,
-where nothing can be written there, in a folder of this machine. It is made anew once a file has
+where nothing can be written there, in a folder of this machine. It is made again once a file has
 another size or time. What is packed cannot be read from anywhere, and is unpacked into that folder.
 """
 
@@ -253,7 +253,7 @@ def _read_kept(place: str, state: _State) -> _Scanned | None:
             rows = np.frombuffer(content, ROW).copy()
             return _Scanned(rows, known["names"], known["formats"], known["packing"])
     except (OSError, ValueError, KeyError, TypeError, UserError):
-        pass  # It is made anew.
+        pass  # It is made again.
     return None
 
 
@@ -270,7 +270,7 @@ def _keep(places: Sequence[str], state: _State, found: _Scanned) -> None:
             return
         except (OSError, UserError) as error:
             errors.append(str(error))
-    _LOG.warning("The index of %s is not kept, and made anew each time: %s", state.path, errors[-1])
+    _LOG.warning("The index of %s is not kept but made each time: %s", state.path, errors[-1])
 
 
 def _join(root: str, found: Sequence[tuple[str, _State, _Scanned]]) -> DataSet:

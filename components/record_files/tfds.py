@@ -115,7 +115,7 @@ def _list_shards(images: str) -> Files:
     """The files of a data set and the split of each.
 
     Raises:
-      UserError: if some are missing, or they are no TFRecords.
+      UserError: if some are missing, or they are not TFRecords.
     """
     folder = _find_folder(images)
     info = _read_json(f"{folder}/{_INFO}")
@@ -179,7 +179,9 @@ def _read_json(path: str) -> dict[str, Any]:
     try:
         found = json.loads(files.read_file(path))
     except ValueError as error:
-        raise UserError(f"{path!r} is no JSON ({error}); prepare the data set again.") from error
+        raise UserError(
+            f"{path!r} is not valid JSON ({error}); prepare the data set again."
+        ) from error
     return found if isinstance(found, dict) else {}
 
 

@@ -38,7 +38,7 @@ _SIDES = (
     ("rows", "cols", "depth"),
 )
 _SHAPES = ("image/shape", "shape", "image_shape")
-# Of tensorflow/core/framework/types.proto; others are no pixels.
+# Of tensorflow/core/framework/types.proto; others are not pixels.
 _TENSOR_DTYPES = {1: "float32", 2: "float64", 3: "int32", 4: "uint8", 5: "int16", 6: "int8"}
 _TENSOR_DTYPES |= {9: "int64", 17: "uint16", 19: "float16", 22: "uint32", 23: "uint64"}
 # Fields of tensorflow/core/framework/tensor.proto; and of TensorShapeProto and its Dim.
@@ -54,7 +54,7 @@ _LIST = "list"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Pixels:
-    """What bytes are that are no file of an image: an array in C order.
+    """What bytes are that are not an image file: an array in C order.
 
     Attributes:
       dtype: as NumPy names it.
@@ -182,7 +182,7 @@ def make_location(
       start: of the bytes, in the unpacked file.
       length: of the bytes.
       around: how many bytes of the record are before and behind them.
-      pixels: what they are, if they are no file.
+      pixels: what they are, if they are not a file.
     """
     inside = ["{}+{}".format(*around)]
     if pixels is not None:

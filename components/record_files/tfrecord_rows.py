@@ -61,7 +61,7 @@ _OF_OBJECTS = "image/object/"  # what such features have is one an object, not a
 _LABEL_OF_BOX = "image/object/bbox/label"  # as the Model Garden's ImageNet has it
 _OF_BOXES = {_LABEL_OF_BOX, *(column.key for column in record.BOX_COLUMNS)}
 _ALWAYS_LISTS = (record.TAGS,)
-_KINDS = ("image", "mask", "array")  # what features of bytes are that are no text
+_KINDS = ("image", "mask", "array")  # what features of bytes are that are not text
 _MOST_TEXT_BYTES = 2**24  # of a feature
 _MOST_BESIDE_BYTES = 2**26  # of a record but for its image; read with it, for the checksum
 _SEVERAL = "it holds {} images, and a record may have one; write a record for each"
@@ -126,7 +126,7 @@ class _Reader:
             features = parse_example(frame.buffer, frame.at, frame.at + frame.length)
         except ValueError as error:
             damaged = "its data or the data's checksum is damaged"
-            problem = f"it is no tf.Example ({error})" if check_data(frame) else damaged
+            problem = f"it is not a tf.Example ({error})" if check_data(frame) else damaged
             return Row(frame.number, {}, problem)
         # The checksum of a record is looked at with its image, but one that is unlike the others
         # must not make up a column.

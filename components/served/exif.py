@@ -16,7 +16,7 @@ _MOST_STEPS = 2_000
 _SOS = 0xDA
 _ORIENTATION = 0x0112  # EXIF 2.32, 4.6.4 A
 _ENTRY_BYTES, _TAGS = 12, 2**16
-# Bytes of a value by its type in TIFF 6.0 (0 of what is no type), and the types of whole numbers.
+# Bytes of a value by its type in TIFF 6.0 (0: not a type), and the types of whole numbers.
 _TYPE_BYTES = (0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 0)
 _WHOLE_NUMBERS = (3, 4, 6, 8, 9, 13)
 _ENDIANS = (b"II*\0", b"MM\0*", b"II\0*", b"MM*\0")

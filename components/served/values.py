@@ -115,7 +115,7 @@ def _decode_npy(file: tf.Tensor, dtype: str, read_as: str) -> tf.Tensor:
     shape = tf.strings.to_number(tf.boolean_mask(sides, sides != b""), tf.int64)
     is_image = (tf.size(shape) == 2) | (tf.size(shape) == 3)
     checks = [
-        tf.debugging.Assert(is_image, ["an array that is no image of shape", shape]),
+        tf.debugging.Assert(is_image, ["an array that is not an image of shape", shape]),
         tf.debugging.Assert(tf.size(values, tf.int64) == tf.reduce_prod(shape), ["cut off"]),
     ]
     with tf.control_dependencies(checks):

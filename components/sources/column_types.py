@@ -34,7 +34,7 @@ class Items(list[Any]):
     """The values of a feature that does not say whether it is one value or a list: tf.Example's."""
 
     def __init__(self, values: Iterable[Any], kind: Literal["string", "float", "int"]):
-        """Takes the values and what they are; a text of digits is no number."""
+        """Takes the values and what they are; a text of digits is not a number."""
         super().__init__(values)
         self.kind = kind
 
@@ -215,7 +215,7 @@ def _kind_of(item: Any) -> str:
         return "float"
     if isinstance(item, Unusable):
         raise ValueError(item.why)
-    raise ValueError(f"{show(item)} is no number, no text and no list of them")
+    raise ValueError(f"{show(item)} is not a number, a text, or a list of these")
 
 
 def convert_label(value: Any, type_: ColumnType, separator: str | None = None) -> Value:
@@ -252,14 +252,17 @@ def convert(value: Any, type_: ColumnType) -> Value:
     if is_empty(value):
         return []
     if not isinstance(value, list):
-        raise ValueError(f"{show(value)} is no list")
+        raise ValueError(f"{show(value)} is not a list")
     items: Any = [_convert_one(item, _item(type_)) for item in value]
     return items
 
 
+_KINDS = {"int": "an int", "float": "a float", "string": "a string"}
+
+
 def _convert_one(item: Any, kind: str) -> int | float | str:
     if isinstance(item, list | dict):
-        raise ValueError(f"{show(item)} is no {kind}")
+        raise ValueError(f"{show(item)} is not {_KINDS[kind]}")
     if kind == "string":
         return "" if item is None else decode_name(read_windows(str(item)))
     if is_empty(item):
@@ -268,7 +271,7 @@ def _convert_one(item: Any, kind: str) -> int | float | str:
         return math.nan
     found = _kind_of(item)
     if _WIDTH[found] > _WIDTH[kind]:
-        raise ValueError(f"{show(item)} is no {kind}")
+        raise ValueError(f"{show(item)} is not {_KINDS[kind]}")
     if kind == "int":
         return int(item)
     if abs(number := float(item)) >= _LARGEST and not math.isinf(number):

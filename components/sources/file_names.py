@@ -46,7 +46,7 @@ _OTHER_ENDINGS = re.compile(
 def find_matching(pattern: str) -> list[str]:
     """The files of a pattern, sorted, and what braces name, whether or not it is there.
 
-    What is no pattern, or is the name of a file, is that file.
+    What is not a pattern, or is the name of a file, is that file.
     """
     if not WILD.search(pattern) or (files.is_local(pattern) and os.path.isfile(pattern)):
         return [pattern]

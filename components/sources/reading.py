@@ -142,7 +142,7 @@ def find_other_kind(path: str, head: bytes, with_sounds: bool = False) -> tuple[
         with contextlib.suppress(BadImage):  # Whoever decodes it says why.
             # Of labels, of features, or of many images in one file.
             if len(shape := read_array_header(head).shape) not in (2, 3):
-                return "other_file", f"a NumPy array of shape {shape}, which is no image by itself"
+                return "other_file", f"a NumPy array of shape {shape}, which is not one image"
     endings = IMAGE_ENDINGS | SOUND_ENDINGS if with_sounds else IMAGE_ENDINGS
     groups = ("image", "unsupported_image", *(("sound",) if with_sounds else ()))
     if os.path.splitext(name)[1] in endings or kind.group in groups:

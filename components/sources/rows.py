@@ -88,7 +88,7 @@ class EmbeddedImage(Compact):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Unusable:
-    """A table's cell of which nothing can be made, such as bytes that are no text and no image.
+    """A table's cell that nothing can be made of, such as bytes that are neither text nor image.
 
     Attributes:
       why: what it has, and what may be done, as an error says it.

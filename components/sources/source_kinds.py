@@ -151,7 +151,7 @@ class SourceKind:
       files: the files that are given, with the splits that their names name.
       folder: the one that relative paths in them start from.
       rows: reads a file's rows, given its path and the columns that are asked for; None if images
-        are no rows of files. Raises TableError, OSError, UnicodeError or pa.ArrowException if it
+        are not rows of files. Raises TableError, OSError, UnicodeError or pa.ArrowException if it
         cannot be read on, or UserError.
       reads_asked: whether the rows depend on which columns are asked for.
       takes_shape: whether `rows` takes the shape of images that are values alone, too.
@@ -306,7 +306,7 @@ def read_rows(
     path = path.removeprefix(kind.prefix)
     is_there = files.is_local(path) and os.path.exists(path) and kind.in_folder is None
     if is_there and (is_folder(path) or not (os.path.isfile(path) or os.path.isdir(path))):
-        raise UserError(f"The table {path!r} is no regular file; give one that is.")
+        raise UserError(f"The table {path!r} is not a regular file; give one that is.")
     try:
         assert kind.rows is not None
         yield from kind.rows(path, columns, *[pixel_shape] * kind.takes_shape)

@@ -82,7 +82,7 @@ _CLIENT = {
     "read_timeout": "60s",  # Of a store that says nothing.
 }
 # Of a request that obstore may send again. It does not for a delete of many files, nor where the
-# answer to another one ends early, so after these waits all is asked anew: two minutes in all.
+# answer to another one ends early, so after these waits all is asked again: two minutes in all.
 _RETRIES = {"retry_timeout": datetime.timedelta(seconds=40)}
 _WAITS_S = (1, 3)
 

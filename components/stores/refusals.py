@@ -71,7 +71,7 @@ def explain_refusal(uri: str, kind: str, error: str) -> UserError | None:
         return UserError(f"{uri}: the bucket is in another region; set AWS_REGION to {region}.")
     if any(words in error for words in _NOBODY):
         return UserError(
-            f"{uri}: nobody answers at its store's address; check {address} and the network."
+            f"{uri}: its store does not answer at its address; check {address} and the network."
         )
     return None
 

@@ -79,7 +79,7 @@ def _beam() -> Any:
 
 
 def forget_stores() -> None:
-    """The next call makes them anew, and so reads the environment again."""
+    """The next call makes them again, and so reads the environment again."""
     with _LOCK:
         open_google.cache_clear()
         open_objects.cache_clear()

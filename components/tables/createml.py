@@ -73,9 +73,9 @@ def find_form(objects: Sequence[Any]) -> BoxForm | None:
 
 
 def join_boxes(image: Any, form: BoxForm) -> Any:
-    """The row of an image: `file_name` and `boxes`; what is no object stays as it is.
+    """The row of an image: `file_name` and `boxes`; what is not an object stays as it is.
 
-    What BDD100K says of the image, in `attributes`, is a column each; lanes and areas are no boxes.
+    What BDD100K says of the image, in `attributes`, is a column each; lanes, areas are not boxes.
     """
     if not isinstance(image, dict):
         return image
@@ -93,7 +93,7 @@ def join_boxes(image: Any, form: BoxForm) -> Any:
 
 
 def count_outlines(objects: Sequence[Any], form: BoxForm) -> int:
-    """How many objects are no boxes, but lines or areas."""
+    """How many objects are not boxes, but lines or areas."""
     return sum(_is_outline(each, form) for image in objects for each in _objects_of(image))
 
 
@@ -111,7 +111,7 @@ def _first(image: dict[str, Any], keys: Sequence[str]) -> Any:
 
 
 def _read_box(item: Any, form: BoxForm) -> Any:
-    """As `box_cells.read_boxes` takes it, or as it is if it is no box, which it says then."""
+    """As `box_cells.read_boxes` takes it, or as it is if it is not a box, which it says then."""
     box = form.box_of(item)
     if box is None:
         return item

@@ -92,7 +92,7 @@ def _read_box(text: str) -> list[float]:
     try:
         left, top, width, height = map(float, text.split())
     except ValueError as error:
-        raise ValueError(f"{_BOXES} says {show(text)} of it, which are no four numbers") from error
+        raise ValueError(f"{_BOXES} says {show(text)} of it, which are not four numbers") from error
     return [left, top, width, height]
 
 

@@ -114,7 +114,9 @@ def read_segments(ref: ImageRef, most_bytes: int) -> bytes:
     data = np.frombuffer(files.read_file(ref.location.file, 0, most_bytes), np.uint8)
     colors = cv2.imdecode(data, cv2.IMREAD_UNCHANGED) if len(data) else None
     if colors is None or colors.dtype != np.uint8 or colors.ndim != 3 or colors.shape[2] != 3:
-        raise BadImage(BAD_MASK, f"{ref.location.file} is no PNG of 8-bit colours, as segments are")
+        raise BadImage(
+            BAD_MASK, f"{ref.location.file} is not an RGB PNG of 8 bits, as segments are"
+        )
     blue, green, red = (colors[:, :, channel].astype(np.int32) for channel in range(3))
     ids, places = np.unique(red + 256 * green + 65536 * blue, return_inverse=True)
     levels = {0: NO_SEGMENT, **dict(json.loads(ref.location.inside)[1])}
@@ -131,7 +133,7 @@ def _parse(text: str) -> tuple[list[int], list[int]]:
     try:
         numbers = list(map(int, text.split()))
     except ValueError as error:
-        raise BadImage(BAD_MASK, f"has runs that are no whole numbers ({error})") from error
+        raise BadImage(BAD_MASK, f"has runs that are not whole numbers ({error})") from error
     if len(numbers) % 2:
         raise BadImage(BAD_MASK, f"has {len(numbers)} numbers, where each run has two")
     if not ascend(text):

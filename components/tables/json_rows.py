@@ -42,7 +42,7 @@ from image_pipeline.components.tables.panoptic import is_panoptic, read_panoptic
 from image_pipeline.components.tables.text_rows import as_text, open_lines
 
 _SHORT = {"images": "imgs", "annotations": "anns", "categories": "cats"}  # as COCO-Text has them
-_MOST_PX = 2**31  # of a side: more is no size
+_MOST_PX = 2**31  # of a side: more is not a size
 
 
 def _read_json_lines(path: str, columns: Asked) -> Iterator[Row]:
@@ -55,13 +55,13 @@ def _parse_line(line: int, text: str) -> Row:
     try:
         found = parse_json(text)
         if "\\u" in text or not text.isascii():
-            json.dumps(found, ensure_ascii=False).encode()  # Half a surrogate pair is no text.
+            json.dumps(found, ensure_ascii=False).encode()  # Half a surrogate pair is not text.
     except UnicodeEncodeError:
-        return Row(line, {}, "it is no JSON object (it has what is no text in UTF-8)")
+        return Row(line, {}, "it is not a JSON object (it has text that is not UTF-8)")
     except (ValueError, RecursionError) as error:
-        return Row(line, {}, f"it is no JSON object ({error})")
+        return Row(line, {}, f"it is not a JSON object ({error})")
     if not isinstance(found, dict):
-        return Row(line, {}, "it is no JSON object")
+        return Row(line, {}, "it is not a JSON object")
     if len(found) > MOST_COLUMNS:
         return Row(line, {}, f"it has {len(found):,} keys; a row may have {MOST_COLUMNS:,}")
     return Row(line, found)
@@ -92,7 +92,7 @@ def _read_json(path: str, columns: Asked) -> Iterator[Row]:
     try:
         found = parse_json(text, make_object)
     except ValueError as error:
-        raise TableError(getattr(error, "lineno", 1), f"it is no JSON ({error}).") from error
+        raise TableError(getattr(error, "lineno", 1), f"it is not valid JSON ({error}).") from error
     if isinstance(found, dict):
         rows = _add_licences(read_coco(found, path, columns), found)
         if has_keypoints:
@@ -112,7 +112,7 @@ def _read_json(path: str, columns: Asked) -> Iterator[Row]:
                 noticed(f"{table}: objects that are lines or areas, not boxes: {outlines:,}")
     else:
         raise TableError(1, "it must be a COCO file or a list of objects, a row each.")
-    has_halves = "\\ud" in text.lower()  # of surrogate pairs, which are no text by themselves
+    has_halves = "\\ud" in text.lower()  # of surrogate pairs, which are not text by themselves
     for number, cells in enumerate(rows, 1):
         is_object = isinstance(cells, dict)
         try:
@@ -122,7 +122,7 @@ def _read_json(path: str, columns: Asked) -> Iterator[Row]:
             is_object = False
         if is_object and isinstance(cells.get("segmentation"), _Outline):
             del cells["segmentation"]  # Of a list of objects, which has no sizes.
-        yield Row(number, cells) if is_object else Row(number, {}, "it is no JSON object")
+        yield Row(number, cells) if is_object else Row(number, {}, "it is not a JSON object")
 
 
 class _Outline(str):

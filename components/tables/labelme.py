@@ -131,7 +131,7 @@ def read_labelme(folder: str, columns: Asked) -> Iterator[Row]:
     if left_out:
         noticed(f"LabelMe: points and lines have no area, and are left out: {left_out:,}")
     if of_none:
-        noticed(f"LabelMe: shapes called {IGNORE} are no boxes, and are left out: {of_none:,}")
+        noticed(f"LabelMe: shapes called {IGNORE} are not boxes, and are left out: {of_none:,}")
     if others:
         noticed(f"LabelMe: JSON files that have no shapes are not read: {others:,}")
 
@@ -147,14 +147,14 @@ def _read_file(path: str) -> dict[str, Any]:
         raise ValueError(f"cannot be read ({error.strerror})") from error
     try:
         content = parse_json(data)
-        if b"\\ud" in data.lower():  # Half a surrogate pair is no text.
+        if b"\\ud" in data.lower():  # Half a surrogate pair is not text.
             json.dumps(content, ensure_ascii=False).encode()
     except ValueError as error:
-        raise ValueError(f"is no JSON ({error})") from error
+        raise ValueError(f"is not valid JSON ({error})") from error
     if not isinstance(content, dict):
         return {}
     if not isinstance(content.get("shapes", []), list):
-        raise ValueError(f"has the shapes {show(content['shapes'])}, which are no list")
+        raise ValueError(f"has the shapes {show(content['shapes'])}, which are not a list")
     return content
 
 
@@ -166,7 +166,7 @@ def _read_shape(shape: Any, size: list[int]) -> Shape:
     try:
         points = np.asarray(shape.get("points"), np.float64).reshape(-1, 2)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"has a shape of {show(label)} whose points are no pairs") from error
+        raise ValueError(f"has a shape of {show(label)} whose points are not pairs") from error
     if not np.isfinite(points).all():
         raise ValueError(f"has a shape of {show(label)} whose points are not finite")
     if kind in ("rectangle", "circle", "mask") and len(points) < 2:

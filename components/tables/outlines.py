@@ -127,7 +127,7 @@ def _unpack(text: str) -> list[int]:
     After `rleFrString` of https://github.com/cocodataset/cocoapi/blob/master/common/maskApi.c.
     """
     if not _PACKED.fullmatch(text):
-        raise ValueError(f"whose counts are no packed run lengths, {show(text)}")
+        raise ValueError(f"whose counts are not packed run lengths, {show(text)}")
     counts: list[int] = []
     for digits in _PACKED_NUMBER.findall(text):
         number = sum(((ord(digit) - 48) & 31) << (5 * at) for at, digit in enumerate(digits))
@@ -141,7 +141,7 @@ def _count_runs_of_polygons(polygons: Any, width: int, height: int) -> list[int]
     from pycocotools import mask as coco  # Of an extra.
 
     if not isinstance(polygons, list):
-        raise ValueError(f"of the outline {show(polygons)}, which is no list of polygons")
+        raise ValueError(f"of the outline {show(polygons)}, which is not a list of polygons")
     corners = [_read_polygon(each) for each in polygons]
     x, y = np.concatenate(corners).T
     if x.max() <= 0 or y.max() <= 0 or x.min() >= width or y.min() >= height:
@@ -157,7 +157,8 @@ def _read_polygon(polygon: Any) -> np.ndarray:
     try:
         numbers = np.asarray(polygon, np.float64).ravel()
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"of the polygon {show(polygon)}, which is no list of numbers") from error
+        problem = f"of the polygon {show(polygon)}, which is not a list of numbers"
+        raise ValueError(problem) from error
     if len(numbers) < 6 or len(numbers) % 2:
         raise ValueError(
             f"of a polygon of {len(numbers)} numbers, where three corners or more have two each"

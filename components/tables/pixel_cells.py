@@ -32,7 +32,7 @@ from image_pipeline.components.sources.understood import understood
 PIXELS = "pixels"
 """How such an image is read, and what the cell is called that is made of many."""
 
-_LEAST = 64  # numbers: fewer are no image
+_LEAST = 64  # numbers: fewer are not an image
 _LOOKED_AT = 20  # rows: the first image may be all black, and a few may be wrong
 _ENOUGH = 0.9  # of a row's numbers
 _CALLED = ("pixels", "pixel", "pixel_values", "image")
@@ -164,7 +164,7 @@ def _hold(
         return None
     if not _LEVELS.fullmatch(text):
         other = next(each for each in text.split() if not _LEVEL.fullmatch(each))
-        problem = f"its value {other[:_MOST_SHOWN]!r} is no whole number from 0 to 255"
+        problem = f"its value {other[:_MOST_SHOWN]!r} is not a whole number from 0 to 255"
         return Unusable(problem, is_images=True)
     levels = np.array(text.split(), np.float64).astype(_DTYPE)
     if not shape:

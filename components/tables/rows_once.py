@@ -76,7 +76,7 @@ class TableRows:
     def of_options(self, options: TableOptions) -> "TableRows":
         """The rows as they are read once the columns and the shape of pixels are known.
 
-        They are read anew for arrays only, or by another shape.
+        They are read again for arrays only, or by another shape.
         """
         is_same = options.columns == self._columns or not kind_of(self._path).reads_asked
         is_same &= (options.pixel_shape or ()) == self._shape

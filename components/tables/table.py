@@ -40,7 +40,7 @@ from image_pipeline.components.sources.source_kinds import kind_of, read_locatio
 from image_pipeline.components.sources.understood import noticed
 from image_pipeline.components.tables.rows_once import TableRows
 
-_TEXTS = ("label", "group", "split")  # what of `ROLES` is no path
+_TEXTS = ("label", "group", "split")  # what of `ROLES` is not a path
 _PATHS = ("image", "path", "mask")
 _NO_PATH = (list, dict, Unusable)
 _PATHS_AT_ONCE = 2**16

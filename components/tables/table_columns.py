@@ -230,7 +230,7 @@ def _label_type(
     guesses: Mapping[str, TypeGuess | None],
     options: TableOptions,
 ) -> dict[str, ColumnType]:
-    """The type of labels that are no names of classes, or that is given."""
+    """The type of labels that are not names of classes, or that is given."""
     given = options.column_types.get("label")
     guess = guesses.get(columns.get("label") or "")
     if guess is None or given is not None:

@@ -78,7 +78,7 @@ _IN_WORDS = "\u2019\xaa\xba\xb0\xb2\xb3"
 
 
 def find_windows_word(path: str, data: bytes) -> str:
-    """A word of a table that is no UTF-8, as cp1252 has it; "" if the table is UTF-8 or 16.
+    """A word of a table that is not UTF-8, as cp1252 has it; "" if the table is UTF-8 or 16.
 
     Raises:
       UserError: if its words are none in that encoding, so that they are of another one.
@@ -274,11 +274,11 @@ def _read_cells(reader: Any, passed: int = 0) -> Iterator[Row]:
             if not header or reader.line_num + passed > line or "end of data" in str(error):
                 problem = f"no row of a table ({error}); correct its quotes."
                 raise TableError(line, problem) from error
-            yield Row(line, {}, f"it is no row ({error}); correct its quotes")
+            yield Row(line, {}, f"it is not a row ({error}); correct its quotes")
 
 
 def _name_unnamed(cells: list[str]) -> list[str]:
-    """Names for the columns of a table whose first line is a row already; none if it is no row.
+    """Names for the columns of a table whose first line is a row already; none if it is not a row.
 
     It is one if its first cell is an image's path, and what follows is a class, a box of four
     numbers and its class, or the numbers of a box alone. In Vertex AI's form, the first cell may be

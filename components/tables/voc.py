@@ -134,7 +134,7 @@ def _parse(path: str) -> ElementTree.Element:
     try:
         return ElementTree.fromstring(data)
     except (ElementTree.ParseError, LookupError, ValueError) as error:
-        raise ValueError(f"is no XML ({error})") from error
+        raise ValueError(f"is not XML ({error})") from error
 
 
 def _read_size(root: ElementTree.Element) -> list[int]:
@@ -151,9 +151,9 @@ def _read_object(found: ElementTree.Element) -> dict[str, Any]:
     try:
         left, top, right, bottom = map(float, texts)
     except ValueError as error:
-        raise ValueError(f"has a box of {texts}, which are no four numbers") from error
+        raise ValueError(f"has a box of {texts}, which are not four numbers") from error
     if not all(map(math.isfinite, (left, top, right, bottom))):
-        raise ValueError(f"has a box of {texts}, which are no four numbers")
+        raise ValueError(f"has a box of {texts}, which are not four numbers")
     # Some count from 0 all the same.
     corners = [max(left - 1, min(left, 0.0)), max(top - 1, min(top, 0.0)), right, bottom]
     return {"bbox": corners, "category": (found.findtext("name") or "").strip()}

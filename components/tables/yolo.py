@@ -276,12 +276,13 @@ def _read_line(path: str, number: int, parts: list[str], form: _Form) -> dict[st
     """A box; the outline of a segment as the box around it; of a pose, its box."""
     try:
         class_, *numbers = map(float, parts)
-    except ValueError as error:
-        raise ValueError(f"{path}:{number} has {show(' '.join(parts))}, which is no box") from error
-    if not all(map(math.isfinite, (class_, *numbers))) or class_ % 1:
-        raise ValueError(f"{path}:{number} has {show(' '.join(parts))}, which is no box")
+        is_box = all(map(math.isfinite, (class_, *numbers))) and class_ % 1 == 0
+    except ValueError:
+        is_box = False
+    if not is_box:
+        raise ValueError(f"{path}:{number} has {show(' '.join(parts))}, which is not a box")
     if class_ not in form.classes:
-        raise ValueError(f"{path}:{number} is of the class {class_:g}, of which there is no name")
+        raise ValueError(f"{path}:{number} is of the class {class_:g}, which has no name")
     if form.keypoints and len(numbers) == 4 + form.keypoints:
         form.seen["keypoints"] += 1
         numbers = numbers[:4]

@@ -84,6 +84,6 @@ SLICES = (
             (unknown := [n for n in evaluation.slices if n not in find_types(columns)])
             and (unknown[0], ", ".join(find_types(columns)))
         ),
-        "evaluation.slices names {found[0]!r}, which is no column of one value; known: {found[1]}.",
+        "evaluation.slices names {found[0]!r}, not a column of one value; known: {found[1]}.",
     ),
 )

@@ -50,7 +50,7 @@ VALUE = "value"
 # pixel's likeliest class. Of TRANSFORM_FEATURES: the true one.
 MASK = "mask"
 # Of SERVE_IMAGES, string [batch]: the same as a gray PNG. A name that ends in `_bytes` tells
-# TensorFlow Serving's REST interface that it is no text.
+# TensorFlow Serving's REST interface that it is not text.
 MASK_BYTES = "mask_bytes"
 # Float32 [batch]: the mean, over the pixels, of the likeliest class's probability.
 CONFIDENCE = "confidence"

@@ -91,7 +91,7 @@ class Checkpoints(StepsCallback):
             sealed = to_sealed_json(dataclasses.asdict(position))
             files.write_file(files.join(local, POSITION_FILE), sealed.encode())
         for old in _list_checkpoints(self._folder)[:-_KEPT]:
-            files.delete(files.join(old, POSITION_FILE))  # First: what is left is no checkpoint.
+            files.delete(files.join(old, POSITION_FILE))  # First: what is left is not a checkpoint.
             files.delete_tree(old)
 
 
@@ -181,7 +181,7 @@ def _name_state(model: keras.Model) -> list[str]:
 
 
 def _trackable(model: keras.Model, state: tf.Module | None = None) -> Any:
-    if not model.optimizer.built:  # Some of Keras's would begin anew.
+    if not model.optimizer.built:  # Some of Keras's would begin again.
         model.optimizer.build(model.trainable_variables)  # So that there is what to restore.
     # Keras tells TensorFlow only about weights, not about the state of dropout's random numbers.
     kept_elsewhere = {id(variable) for variable in (*model.weights, *model.metrics_variables)}

@@ -169,7 +169,7 @@ def check_same_run(
             "have the same options of view, feeding and training; give all the same --config.": (
                 "".join(texts).encode()
             ),
-            "read the same data set and graph; copy them anew, or name a shared folder.": (
+            "read the same data set and graph; copy them again, or name a shared folder.": (
                 f"{steps_per_epoch} {list(class_names)}".encode()
             ),
         },

@@ -157,7 +157,7 @@ def check_monitor(name: str, known: Collection[str]) -> None:
     """Raises UserError if training does not report this metric."""
     if name not in known:
         raise UserError(
-            f"training.early_stopping_monitor={name} is no metric of this training; "
+            f"training.early_stopping_monitor={name} is not a metric of this training; "
             f"{suggest(name, known)}there are {', '.join(sorted(known))}."
         )
 

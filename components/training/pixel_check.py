@@ -21,7 +21,7 @@ from image_pipeline.components.views.options import ViewOptions
 
 _IMAGES = 4
 _MOST_LEVELS = 0.5  # of 255: less than a pixel's own rounding
-_LEVELS = 32  # images whose values differ by less than this are no grey levels, 0 to 255
+_LEVELS = 32  # images whose values differ by less than this are not grey levels, 0 to 255
 _MOST_TIMES = 8  # how far a spread may be from the one that a layer was adapted to
 
 

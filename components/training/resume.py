@@ -27,7 +27,7 @@ from image_pipeline.components.training.epoch_clock import EpochClock
 from image_pipeline.components.training.history import read_history
 from image_pipeline.components.training.recipe import is_ours, name_start
 
-# What a graph's folder, which may be analysed anew, says of what a model learns from.
+# What a graph's folder, which may be analysed again, says of what a model learns from.
 _OF_THE_GRAPH = {
     *("manifests", "splits", "fraction", "preprocessing_fn", "function_version", "unknown_label")
 }

@@ -2,7 +2,7 @@
 
 They are found by a hash of what a record stores of its image, so they are those of any record that
 stores the same, in whichever data set and under whichever name. All that else they depend on, the
-view and the code, names the file; it is used if that is the same. A total is computed anew from the
+view and the code, names the file; it is used if that is the same. A total is recomputed from the
 rows of integers of the records that are there: it is the one that all pixels would give.
 """
 

@@ -2,7 +2,7 @@
 
 A restart marker ends a run of blocks that can be decoded without those before it. Where the runs
 divide each row of blocks evenly, an image is a grid of tiles, and any rectangle of them is a JPEG
-file of its own, under a header with its size, its markers numbered anew. Its pixels are those of
+file of its own, under a header with its size, its markers renumbered. Its pixels are those of
 the whole image but for a seam: colours of half the resolution are smoothed over their neighbours.
 
 Source: ITU-T T.81, B.2 (markers) and E.1.4 (restart intervals).
@@ -128,7 +128,7 @@ def _read_header(header: bytes) -> _Layout | None:
 
 
 def _measure_tile(width: int, sampling: bytes, interval: int) -> tuple[int, int] | None:
-    """The tiles' height and width in pixels; None if they are no even parts of rows, nor rows.
+    """The tiles' height and width in pixels; None if they are not even parts of rows, nor rows.
 
     Args:
       width: of the image, in pixels.
@@ -150,7 +150,7 @@ def _find_bounds(data: bytes | memoryview, scan_at: int, count: int) -> np.ndarr
     values = np.frombuffer(data, np.uint8, offset=scan_at)
     at = (values[:-1] == 0xFF).nonzero()[0]
     at += 1
-    at = at[values[at] != 0][:count]  # A zero says that the byte before is no marker.
+    at = at[values[at] != 0][:count]  # A zero says that the byte before is not a marker.
     if len(at) < count or values[at].tobytes() != _number_markers(count):
         return None
     bounds = np.empty(count + 1, np.int64)
@@ -172,7 +172,7 @@ def _join_tiles(
     rows: _Tiles,
     columns: _Tiles,
 ) -> bytearray:
-    """A file of a header and some tiles, each with the marker behind it, which it numbers anew."""
+    """A file of a header and some tiles, each with the marker behind it, which it renumbers."""
     scan_at, grid = bounds[0], (rows.total, columns.total)
     starts, ends = (
         each.reshape(grid)[rows.first : rows.last, columns.first : columns.last]

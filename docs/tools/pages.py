@@ -63,7 +63,7 @@ def find_files(root: pathlib.Path, pages: list[str]) -> list[str]:
 
 
 def gather(root: pathlib.Path, folder: pathlib.Path) -> None:
-    """Makes `folder` anew, with a link to each file of the site."""
+    """Makes `folder` again, with a link to each file of the site."""
     names = find_files(root, read_nav(root))
     shutil.rmtree(folder, ignore_errors=True)
     for name in names:

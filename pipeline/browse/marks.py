@@ -39,7 +39,7 @@ class Marks:
             files.check_writable(self._file)
             if files.is_local(path) and os.path.exists(path):
                 if not os.path.isfile(path):
-                    raise OSError(errno.EINVAL, "it is no regular file")
+                    raise OSError(errno.EINVAL, "it is not a regular file")
                 if not os.access(path, os.W_OK):  # It would be replaced all the same.
                     raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             self.paths = self._read()
@@ -70,7 +70,7 @@ class Marks:
     def _read(self) -> frozenset[str]:
         content = files.read_file(self._file) if files.is_file(self._file) else b""
         if b"\0" in content:
-            raise OSError(errno.EINVAL, "it is no list of paths, since it is no text")
+            raise OSError(errno.EINVAL, "it is not text, so it holds no list of paths")
         return frozenset(parse_paths(content))
 
     @contextlib.contextmanager

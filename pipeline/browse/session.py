@@ -157,7 +157,7 @@ class Session:
         return Content("text/html; charset=utf-8", html.encode())
 
     def report(self) -> Report:
-        """The page of `image-pipeline report`, made anew."""
+        """The page of `image-pipeline report`, made again."""
         from image_pipeline.report.page import make_report
 
         _, page = make_report(self.title)

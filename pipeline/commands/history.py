@@ -1,4 +1,4 @@
-"""`image-pipeline history`: the runs of a folder, what each made anew and why."""
+"""`image-pipeline history`: the runs of a folder, what each made again and why."""
 
 import click
 

@@ -17,7 +17,7 @@ from image_pipeline.commands.shared import JSON, say, say_json
     "--data",
     "data_dirs",
     multiple=True,
-    help="Folder of a data set, or of a run, if MODEL is no run's folder.",
+    help="Folder of a data set, or of a run, if MODEL is not a run's folder.",
 )
 @JSON
 def seen(

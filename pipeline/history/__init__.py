@@ -1,1 +1,1 @@
-"""What earlier runs in an output folder did, and why each step was made anew."""
+"""What earlier runs in an output folder did, and why each step was made again."""

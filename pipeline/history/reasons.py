@@ -1,4 +1,4 @@
-"""Why a step was made anew: what TFX compares before it reuses an output, compared in words."""
+"""Why a step was made again: what TFX compares before it reuses an output, compared in words."""
 
 import datetime
 import json
@@ -29,13 +29,13 @@ _GROUPS = {
     ("Evaluator", "options"): "evaluation.",
     ("ImagePredictor", "options"): "inference.",
 }
-# Of steps that every run makes anew.
+# Of steps that every run makes again.
 _ALWAYS = {SPAN_RESOLVER: "each run looks for the latest spans"}
 _MOST_CHARACTERS, _MOST_REASONS = 40, 3
 
 
 def explain_step(runs: Sequence[PastRun], step: Step) -> list[str]:
-    """Why a step was made anew.
+    """Why a step was made again.
 
     Returns:
       The reasons in words, in the order of their weight; none if it was reused.
@@ -57,7 +57,7 @@ def explain_step(runs: Sequence[PastRun], step: Step) -> list[str]:
     if _code_of(step) != _code_of(previous):
         reasons.append("the code changed")
     if not reasons:
-        # Parameters that are no options of the configuration, but derived from these.
+        # Parameters that are not options of the configuration, but derived from these.
         known = {_CODE, *_IMAGES, *(name for _, name in _GROUPS)}
         derived = [
             {name: value for name, value in each.parameters.items() if name not in known}
@@ -86,7 +86,7 @@ def explain_execution(metadata_path: str, number: int) -> str:
     if step.state == "reused":
         return f"reused, made {format_time(steps[step.made_by].ended_ms)}"
     reasons = explain_step(runs, step)
-    return "" if reasons == [FIRST] else f"made anew: {join_reasons(reasons)}"
+    return "" if reasons == [FIRST] else f"made again: {join_reasons(reasons)}"
 
 
 def join_reasons(reasons: Sequence[str]) -> str:

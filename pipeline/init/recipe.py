@@ -159,7 +159,7 @@ def choose_recipe(
 def _refuse_photos(sizes: Sizes) -> str:
     """Says why a network that knows photos does not suit; "" if it does."""
     if sizes.sound is not None:
-        return "pictures of sounds are no photos"
+        return "pictures of sounds are not photos"
     if sizes.values is not None:
         dtype, channels = sizes.values
         return f"ImageNet's weights are of 3 channels of 8 bits, not {channels} of {dtype}"
@@ -302,7 +302,7 @@ def _choose_training(model: str, epochs: int) -> dict[str, Any]:
 
 
 def _has_phases(model: str) -> bool:
-    """Whether a pretrained network is first kept as it is: the way up of others is no head."""
+    """Whether a pretrained network is first kept as it is: the way up of others is not a head."""
     return model == LITE0
 
 

@@ -159,7 +159,7 @@ def _limit_waits(longest_wait_s: float) -> Iterator[None]:
 
 
 def _describe(status: int, message: str, server: str, task: str) -> str:
-    """What an answer means that is no success."""
+    """What an answer means that is not a success."""
     if status in (401, 403):
         return (
             f"Cannot {task}: {server} refuses access (HTTP {status}: {message}); give a token in "

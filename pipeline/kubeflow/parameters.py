@@ -140,7 +140,7 @@ def _set_training(values: dict[str, Any], given: Mapping[str, str]) -> None:
 
 
 def _set_evaluation(values: dict[str, Any], given: Mapping[str, str]) -> None:
-    """Writes TFMA's configuration anew: what a model must reach is in the midst of it."""
+    """Writes TFMA's configuration again: what a model must reach is in the midst of it."""
     compiled, task = json.loads(values["options"]), values["task"]
     if not given["evaluation"].strip():
         return

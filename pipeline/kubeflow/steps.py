@@ -28,7 +28,7 @@ KUBEFLOW_ONLY = (
     *("timeout_s", "node_selector", "tolerations", "secret_env", "secret_files"),
     *("volume_claims", "disk"),
 )
-"""Options that Vertex AI's machines, which are no pods of the user's, have nothing like."""
+"""Options that Vertex AI's machines, which are not pods of the user's, have nothing like."""
 
 
 def put_step_options(

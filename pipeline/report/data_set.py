@@ -43,7 +43,7 @@ class DataSet:
       split: int8 [records], number of the record's split in `splits`.
       records: reads records by their row.
       mask_colors: uint8 [256, 3], of each id of masks; None without masks.
-      label: the column of labels that are no class.
+      label: the column of labels that are not classes.
     """
 
     splits: tuple[str, ...]
@@ -57,12 +57,12 @@ class DataSet:
 
     @property
     def tags(self) -> pa.ListArray | None:
-        """The tags of each record; None where labels are no tags."""
+        """The tags of each record; None where labels are not tags."""
         return self._read_label(TAGS)
 
     @property
     def values(self) -> np.ndarray | None:
-        """Float64 [records], the value of each; None where labels are no values."""
+        """Float64 [records], the value of each; None where labels are not values."""
         found = self._read_label(VALUES)
         return None if found is None else found.to_numpy()
 

@@ -1,4 +1,4 @@
-"""What images are labelled with, by split, where it is no class: masks, tags, values or boxes."""
+"""What images are labelled with, by split, unless with classes: masks, tags, values or boxes."""
 
 import dataclasses
 from collections.abc import Mapping

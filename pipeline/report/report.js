@@ -99,7 +99,7 @@ function readCell(row, column, isNumber) {
 }
 function compare(a, b, sign) {
   if (typeof a === "string") return sign * a.localeCompare(b, undefined, { numeric: true });
-  const lacking = Number.isNaN(a) - Number.isNaN(b); // What is no number comes last, either way.
+  const lacking = Number.isNaN(a) - Number.isNaN(b); // What is not a number comes last, either way.
   return lacking || Number.isNaN(a) ? lacking : sign * (a - b);
 }
 function sortBy(table, heading) {

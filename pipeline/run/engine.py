@@ -139,7 +139,7 @@ def _check_spark(given: Mapping[str, str]) -> None:
 def _check_prism(given: Mapping[str, str]) -> None:
     program = given.get("prism_location", "")
     if not (os.path.isfile(program) and os.access(program, os.X_OK)):
-        named = f"--prism_location={program} is no program"
+        named = f"--prism_location={program} is not a program"
         raise UserError(
             f"{named if program else 'PrismRunner needs --prism_location=PATH'}; `make prism` "
             "builds build/prism/prism, which Beam would download without a time limit."

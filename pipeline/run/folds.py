@@ -134,7 +134,7 @@ def _summarize(found: Sequence[Mapping[str, float]], judged: int) -> dict[str, d
     figures = {}
     for name in found[0]:
         if not all(name in each for each in found):
-            continue  # Of a fold without such records, it is no number.
+            continue  # Of a fold without such records, it is not a number.
         values = np.array([each[name] for each in found])
         mean, error = float(values.mean()), float(stats.sem(values))
         quantile = float(stats.t.ppf((1 + LEVEL) / 2, len(values) - 1))

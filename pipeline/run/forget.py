@@ -210,7 +210,7 @@ def forget_pictures(plan: Plan, listing: Listing) -> dict[str, Any]:
         if not found:
             continue
         if files.is_below(path, caches) or _PAGE in {kind for _, kind in found}:
-            files.delete(path)  # What is made anew when it is asked for.
+            files.delete(path)  # What is made again when it is asked for.
             deleted.append(path)
         else:
             held.append(Held(path, sorted({name for name, _ in found}), _find_way_out(path, plan)))
@@ -305,4 +305,4 @@ def _find_way_out(path: str, plan: Plan) -> str:
         return "it is where the images come from: delete the picture there"
     if os.path.basename(path).startswith("events.out.tfevents"):
         return "a log of TensorBoard, which cannot be rewritten: delete it"
-    return "not of this data set: delete it, or make it anew"
+    return "not of this data set: delete it, or make it again"

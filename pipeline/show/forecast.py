@@ -62,7 +62,7 @@ def print_forecast(
         *_list_reasons(forecast.bad_reasons),
     ]
     if forecast.skipped_kinds:
-        rows += [("skipped", "files that are no images"), *_list_reasons(forecast.skipped_kinds)]
+        rows += [("skipped", "files that are not images"), *_list_reasons(forecast.skipped_kinds)]
     for encoding, size_bytes in forecast.stored_bytes.items():
         is_chosen = encoding == forecast.encoding
         remark = f" ± {forecast.error_fraction:.0%} (chosen)" if is_chosen else ""

@@ -1,4 +1,4 @@
-"""The runs of a folder as text and as JSON: what each made anew and why, and what came of it."""
+"""The runs of a folder as text and as JSON: what each made again and why, and what came of it."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
@@ -113,7 +113,7 @@ def say_step(step: Mapping[str, Any]) -> str:
     """What became of a step."""
     if step["state"] == "made":
         first = step["reasons"] == [FIRST]
-        return "made" if first else f"made anew: {join_reasons(step['reasons'])}"
+        return "made" if first else f"made again: {join_reasons(step['reasons'])}"
     if step["state"] == "reused":
         return f"reused from run {step['made_in_run']}"
     return {"failed": "failed", "unfinished": "not finished"}[step["state"]]

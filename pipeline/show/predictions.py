@@ -36,7 +36,7 @@ class PredictionTable:
         self.answered += "error" not in prediction and "skipped" not in prediction
 
     def print(self, prediction: dict[str, Any]) -> None:
-        """Prints one, unless it is no image."""
+        """Prints one, unless it is not an image."""
         if "skipped" in prediction:
             return
         name = printable(prediction["file"])
@@ -51,9 +51,9 @@ class PredictionTable:
         if self.failed:
             sentences.append(f"{format_count(self.failed, 'file')} could not be answered")
         if self.skipped == 1:
-            sentences.append("1 file in folders is no image")
+            sentences.append("1 file in folders is not an image")
         elif self.skipped:
-            sentences.append(f"{self.skipped:,} files in folders are no images")
+            sentences.append(f"{self.skipped:,} files in folders are not images")
         if self.converted == 1:
             sentences.append("1 file marked * was decoded here, since a server refuses it")
         elif self.converted:

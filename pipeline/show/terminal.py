@@ -21,7 +21,7 @@ class Table(NamedTuple):
     Attributes:
       heads: over its columns.
       rows: the cells, as texts.
-      texts: which columns are no numbers, beside the first; numbers stand to the right.
+      texts: which columns are not numbers, beside the first; numbers stand to the right.
     """
 
     heads: Sequence[str]

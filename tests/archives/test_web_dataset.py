@@ -87,7 +87,7 @@ def test_damaged_samples_are_named_and_the_rest_goes_on(tmp_path):
     write_tar(tmp_path / "a.tar", members)
     found = {ref.path: ref.message for ref in _open(tmp_path / "a.tar")[0].list()}
     assert found["0000.png"] == ""
-    assert found["a.tar:2"].startswith("a.tar:2: '0001.json' is no JSON")
+    assert found["a.tar:2"].startswith("a.tar:2: '0001.json' is not valid JSON")
     assert "a text may have 1048576" in found["a.tar:3"]
     assert found["a.tar:4"] == "a.tar:4: the column 'image' is empty"
 

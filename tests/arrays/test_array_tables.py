@@ -254,7 +254,8 @@ def test_a_damaged_text_is_a_bad_row(tmp_path):
         *["dog", "cat"] * 24,
         "dog",
     ]
-    assert [ref.message for ref in refs if ref.problem] == ["a.npz:0: 'y' has what is no text"]
+    problems = [ref.message for ref in refs if ref.problem]
+    assert problems == ["a.npz:0: 'y' has a value that is not text"]
 
 
 @pytest.mark.whole

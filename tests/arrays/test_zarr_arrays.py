@@ -84,7 +84,7 @@ def test_texts_files_and_objects(tmp_path):
 
 def test_a_folder_that_is_none_and_format_3(tmp_path):
     (tmp_path / "a.zarr").mkdir()
-    with pytest.raises(UserError, match=r"a.zarr' cannot be read: it is no Zarr store"):
+    with pytest.raises(UserError, match=r"a.zarr' cannot be read: it is not a Zarr store"):
         list_refs(tmp_path / "a.zarr")
     (tmp_path / "a.zarr/zarr.json").write_text(json.dumps({"zarr_format": 3}))
     with pytest.raises(UserError, match="it has Zarr's format 3; write it as zarr_format=2"):
@@ -101,7 +101,7 @@ def test_a_damaged_zip_file(tmp_path, name):
     data[data.index(name.encode()) + len(name) + 5] ^= 1
     path.write_bytes(data)
     if name.endswith(".zarray"):
-        with pytest.raises(ValueError, match=r"it is no Zarr store \(Bad CRC-32"):
+        with pytest.raises(ValueError, match=r"it is not a Zarr store \(Bad CRC-32"):
             open_zarr(str(path))
         return
     (array,) = open_zarr(str(path))
@@ -113,7 +113,7 @@ def test_a_damaged_zip_file(tmp_path, name):
 def test_metadata_that_says_nothing(tmp_path):
     write_zarr(tmp_path / "a.zarr", {"x": IMAGES})
     (tmp_path / "a.zarr" / ".zgroup").write_text("{}")
-    with pytest.raises(ValueError, match=r"it is no Zarr store \(unsupported zarr format"):
+    with pytest.raises(ValueError, match=r"it is not a Zarr store \(unsupported zarr format"):
         open_zarr(str(tmp_path / "a.zarr"))
 
 

@@ -152,7 +152,7 @@ def test_photos_are_found_at_any_depth(folder):
 
 @pytest.mark.parametrize("name", ["nope", "notes.txt"])
 def test_what_is_no_folder_is_refused(folder, name):
-    with pytest.raises(argparse.ArgumentTypeError, match="is no folder"):
+    with pytest.raises(argparse.ArgumentTypeError, match="is not a folder"):
         folders.photos(str(folder / name))
 
 
@@ -165,7 +165,7 @@ def test_what_only_looks_like_a_photo_is_none(tmp_path):
 
 def test_classes_and_splits_are_looked_for(folder):
     assert folders.classes(str(folder)) == str(folder)
-    with pytest.raises(argparse.ArgumentTypeError, match="train' is no folder"):
+    with pytest.raises(argparse.ArgumentTypeError, match="train' is not a folder"):
         folders.splits(str(folder))
     (folder / "empty").mkdir()
     with pytest.raises(argparse.ArgumentTypeError, match="no files in class folders"):
@@ -200,7 +200,7 @@ def test_workers_share_the_images_and_not_the_fixed_cost():
     assert Line(slope=0.5, fixed=3, worst=0).at(100, workers=5) == 13
 
 
-# Environments: made once, made anew when they should be others, and a reason where they fail.
+# Environments: made once, made again when they should be others, and a reason where they fail.
 def test_one_that_is_there_is_not_made_again(tmp_path):
     environment = Environment(packages=("no-such-package==0",))
     (tmp_path / ".ready").write_text(repr(environment))

@@ -87,7 +87,7 @@ class Kind:
 
 
 def write_rows(folder: pathlib.Path, rows) -> pathlib.Path:
-    """Writes `t.jsonl` anew; its path."""
+    """Writes `t.jsonl` again; its path."""
     (folder / "t.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     return folder / "t.jsonl"
 
@@ -254,7 +254,7 @@ KINDS = {
                 {"label": "high"},
                 {"column_types": {"label": "float"}},
                 "wrong_type",
-                "t.jsonl:4: the column 'label' must be of type float: 'high' is no float",
+                "t.jsonl:4: the column 'label' must be of type float: 'high' is not a float",
             ),
             refused=[UNNUMBERED, (*UNSHARED[:2], UNSHARED[2].format("value"))],
             called="values",

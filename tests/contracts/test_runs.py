@@ -157,7 +157,7 @@ class Run:
       measure: what evaluation judges by.
       classes: the names that have figures of their own.
       check: compares the truth with what is answered for the files.
-      nothing: what is answered for a file that is no image.
+      nothing: what is answered for a file that is not an image.
       show: looks for what was measured in the report's page and figures; takes the summary, too.
       label: the column that the summary names; None for all that have classes.
     """

@@ -67,7 +67,7 @@ def test_splits_shards_and_features_are_described(images, tmp_path):
     }
     names = (tmp_path / "data" / "image.class.label.labels.txt").read_text().split()
     assert tuple(names) == manifest.class_names
-    # It is no part of the data set, and does not disturb it.
+    # It is not part of the data set, and does not disturb it.
     assert verify_data_set(str(tmp_path / "data")) == []
     assert tfds.is_tfds(str(tmp_path / "data"))
 

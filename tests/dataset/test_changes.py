@@ -172,7 +172,7 @@ def test_the_page_shows_each_kind_with_pictures(edited, tmp_path):
         "Relabelled: 1 file": ["dog/900.png"],
         "Other split: 1 file": ["dog/004.png"],
     }
-    assert "Of 2 files that are no records something else became" in section
+    assert "2 files that are not records changed in other ways" in section
 
 
 def test_a_long_list_is_cut_for_people_only(tmp_path, capsys):

@@ -126,7 +126,7 @@ def test_the_last_of_equal_names_counts():
         b"\xff" * 11,  # a number without an end
         b"\x0a",
         encode_example({"a": 1})[:-1],
-        field(1, field(1, field(1, b"\xff"))),  # a key that is no text
+        field(1, field(1, field(1, b"\xff"))),  # a key that is not text
         field(1, field(1, field(1, b"a") + field(2, field(2, field(1, b"123"))))),  # 3 bytes
     ],
 )

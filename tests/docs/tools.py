@@ -1,4 +1,4 @@
-"""The scripts of docs/tools, which are no package, as modules."""
+"""The scripts of docs/tools, which are not a package, as modules."""
 
 import importlib.util
 import pathlib

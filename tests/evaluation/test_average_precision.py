@@ -1,4 +1,4 @@
-"""COCO's average precision against the same written down anew, box by box."""
+"""COCO's average precision against the same written down again, box by box."""
 
 import numpy as np
 import pytest

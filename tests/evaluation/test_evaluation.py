@@ -106,7 +106,7 @@ def test_answers_are_kept_only_where_they_are_asked_for(export_dir):
     arguments = {"eval_shared_model": model, "eval_config": config, "tensor_adapter_config": None}
     usual = [each.stage_name for each in custom_extractors(**arguments)]
     with collect(AnswerTable("classification", path_prefix="part")):
-        # TFX, too, loads the module anew whenever it makes extractors.
+        # TFX, too, loads the module again whenever it makes extractors.
         made = importlib.reload(counting).custom_extractors(**arguments)
         asked = [each.stage_name for each in made]
     at = usual.index("CheckFinite") + 1

@@ -119,7 +119,7 @@ def test_a_fork_reads_after_its_parent_has_read(data, hold_decoded):
     process = context.Process(target=lambda: theirs.send(_error_of(iterator)), daemon=True)
     process.start()
     assert ours.poll(60)
-    assert "an iteration cannot go on in a fork of its process; iterate anew" in ours.recv()
+    assert "an iteration cannot go on in a fork of its process; iterate again" in ours.recv()
     process.join(60)
     assert process.exitcode == 0
     assert read(iterator) == expected[1:]

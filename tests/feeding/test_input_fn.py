@@ -375,13 +375,13 @@ def test_a_fold_that_is_none_is_refused_at_once(fold):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"source": "streaming"}, "source is no option any more: records are read by their index"),
+        ({"source": "streaming"}, "source is no longer an option: records are read by their index"),
         ({"shuffle_records": 99}, "shuffle_records is no .* an epoch is one permutation of all"),
         ({"files_at_once": 4}, "files_at_once is no .* with shuffle=shards it is shards_at_once"),
         ({"data_service": "grpc://a:1"}, "data_service is no .* own parts of each batch"),
         (
             {"files_at_once": 4, "source": "streaming"},
-            "source is no option any more: .* leave it out. files_at_once is no option",
+            "source is no longer an option: .* leave it out. files_at_once is no longer an option",
         ),
     ],
 )

@@ -126,7 +126,7 @@ def test_a_balanced_epoch_draws_classes_equally_and_other_pixels_each_time(train
     images = flat(read(train_shards, feeding=feeding))
     counts = collections.Counter(label for _, label in images)
     assert counts[b"cat"] == pytest.approx(len(index) * 3 / 4, abs=1)
-    assert len(set(images)) == len(images)  # A record drawn twice is cropped anew.
+    assert len(set(images)) == len(images)  # A record drawn twice is cropped again.
 
 
 def test_balance_names_an_unknown_class(train_shards):

@@ -161,7 +161,7 @@ with strategy.scope():
     model = Watching([layers.Input((8, 8, 3)), layers.Rescaling(1 / 255), layers.Flatten(),
                       layers.Dense(1)])
     model.compile("sgd", "mse", jit_compile=False)
-# Under a strategy Keras looks at the first batch, and begins anew.
+# Under a strategy Keras looks at the first batch, and begins again.
 data = make(again="same").map(lambda images, labels: (images, tf.zeros([tf.shape(images)[0], 1])))
 options = tf.data.Options()
 options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF

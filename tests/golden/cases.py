@@ -56,7 +56,7 @@ def photos() -> Iterator[tuple[str, bytes]]:
 
 
 def odd_ones() -> Iterator[tuple[str, bytes]]:
-    """A copy of the first photo, a file that ends early, and one that is no image."""
+    """A copy of the first photo, a file that ends early, and one that is not an image."""
     files = list(photos())
     yield "cat/copy.jpg", files[0][1]
     yield "ant/cut.png", files[1][1][:-40]

@@ -1,4 +1,4 @@
-"""Makes the goldens: `python -m tests.golden.freeze [CASE …]` writes them anew.
+"""Makes the goldens: `python -m tests.golden.freeze [CASE …]` writes them again.
 
 A golden is what users have of a case: the files of its data set, its index row by row, the batches
 of three epochs. One that changes is changed in a commit that says why.

@@ -97,7 +97,7 @@ def test_a_chunk_is_not_unpacked_to_more_than_it_has(tmp_path, name, monkeypatch
     [
         (struct.pack("<4BIII", 2, 1, 33, 1, 192, 192, 2**31), {"id": "blosc"}, None, "16 of 2,147"),
         (b"ab", {"id": "blosc"}, None, "ends within its header"),
-        (b"no frame", {"id": "zstd"}, None, "no Zstandard frame"),
+        (b"no frame", {"id": "zstd"}, None, "not a Zstandard frame"),
         (zlib.compress(bytes(192))[:-2], {"id": "zlib"}, None, "has no end"),
         (bytes(191), None, None, "191 values, where it should 192"),
         (bytes(192), None, [{"id": "packbits"}] * 6, "'packbits' would make more of it"),
@@ -121,7 +121,7 @@ def test_a_damaged_chunk_is_refused_in_a_sentence(tmp_path, data, compressor, fi
             {"compressor": {"id": "blosc", "x": 1}},
             "packed by 'blosc' with settings that it does not have",
         ),
-        ({"fill_value": "x"}, "filled with what is no uint8"),
+        ({"fill_value": "x"}, "filled with a value that is not of type uint8"),
         ({"chunks": [1, 1, 1, 1], "shape": [4, 8000, 8000, 1]}, "each row has 64,000,000"),
         ({"chunks": [2, 10**6, 400, 1], "shape": [4, 10**6, 400, 1]}, "800,000,000 bytes each"),
     ],
@@ -136,7 +136,7 @@ def test_sides_that_are_none(tmp_path, sides):
     path = write_array(tmp_path / "a.zarr", b"")
     stated = json.loads((tmp_path / "a.zarr/X/.zarray").read_text()) | {"shape": sides}
     (tmp_path / "a.zarr/X/.zarray").write_text(json.dumps(stated))
-    with pytest.raises(ValueError, match=r"it is no Zarr store .'X' has "):
+    with pytest.raises(ValueError, match=r"it is not a Zarr store .'X' has "):
         open_zarr(path)
 
 
@@ -144,7 +144,7 @@ def test_sides_that_are_none(tmp_path, sides):
 def test_metadata_of_any_kind_is_refused_in_a_sentence(tmp_path, text):
     path = write_array(tmp_path / "a.zarr", b"")
     (tmp_path / "a.zarr/X/.zarray").write_text(text)
-    with pytest.raises(ValueError, match="it is no Zarr store "):
+    with pytest.raises(ValueError, match="it is not a Zarr store "):
         open_zarr(path)
 
 
@@ -183,7 +183,7 @@ def test_links_out_of_a_zarr_store_are_not_read(tmp_path):
             array.read(1, 2)
     chunk.unlink()
     os.mkfifo(chunk)
-    with pytest.raises(BadImage, match=r"'X/1.0.0.0' is no regular file"):
+    with pytest.raises(BadImage, match=r"'X/1.0.0.0' is not a regular file"):
         array.read(1, 2)
 
 
@@ -336,5 +336,5 @@ def test_a_zip_file_whose_folders_have_no_names_or_are_deep(tmp_path):
     assert open_zarr(str(path)) == []
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("x/" * 100 + ".zgroup", group)
-    with pytest.raises(ValueError, match=r"it is no Zarr store .it is more than 100 folders deep"):
+    with pytest.raises(ValueError, match=r"not a Zarr store .it is more than 100 folders deep"):
         open_zarr(str(path))

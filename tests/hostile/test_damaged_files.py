@@ -81,7 +81,7 @@ def list_files(folder: pathlib.Path) -> list[pathlib.Path]:
 
 
 def find_failures(paths, run):
-    """What each mutation of each file led to, where that is no sentence, or not about its file."""
+    """What each mutation of each file led to, unless that is a sentence about its file."""
     failures, refused = [], 0
     for path in paths:
         for name, mutate in MUTATIONS.items():

@@ -60,7 +60,7 @@ def set_column(name, make):
 
 
 def spoil(column):
-    """Bytes that are no UTF-8 in a column of text."""
+    """Bytes that are not UTF-8 in a column of text."""
     return pa.array([b"\xff\xfe"] * len(column)).view(pa.string())
 
 

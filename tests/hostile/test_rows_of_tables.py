@@ -42,14 +42,14 @@ GOOD = [{"path": "1.png", "label": "a", "n": 1}, {"path": "2.png", "label": "b",
         ("[" * 100_000, "bad_row", "nested too deeply"),
         ('{"a":' * 50_000, "bad_row", "nested too deeply"),
         ('{"path": "1.png", "n": ' + "9" * 5000 + "}", "bad_row", "too many digits"),
-        ('{"path": "\\ud800"}', "bad_row", "no text in UTF-8"),
+        ('{"path": "\\ud800"}', "bad_row", "text that is not UTF-8"),
         ('{"path": ["1.png"], "label": "a", "n": 1}', "wrong_type", "must have a path"),
         ('{"path": {"a": 1}, "label": "a", "n": 1}', "wrong_type", "must have a path"),
         ('{"path": "4.png", "label": ["a"], "n": 1}', "wrong_type", "must be one value"),
         ('{"path": "4.png", "label": "a", "n": [1]}', "wrong_type", "must be of type int"),
         ('{"path": "4.png", "label": "a", "n": {"a": 1}}', "wrong_type", "must be of type int"),
         (json.dumps(dict.fromkeys(map(str, range(10_001)))), "bad_row", "10,001 keys"),
-        ("null", "bad_row", "no JSON object"),
+        ("null", "bad_row", "not a JSON object"),
     ],
 )
 def test_a_line_of_json_costs_its_row(tmp_path, line, problem, says):
@@ -90,7 +90,7 @@ def test_half_of_the_cells_decide_what_a_column_is(tmp_path):
 def test_coco_is_refused_in_a_sentence(tmp_path, change, says):
     images = [{"id": 1, "file_name": "1.png", "width": 8, "height": 8}]
     text = json.dumps({"images": images, "annotations": [], "categories": [{"id": 1, "name": "x"}]})
-    with pytest.raises(UserError, match=rf"t.json:1: it is no JSON \({says}\)"):
+    with pytest.raises(UserError, match=rf"t.json:1: it is not valid JSON \({says}\)"):
         _list(tmp_path, "t.json", text.replace(*change))
 
 
@@ -123,8 +123,8 @@ def test_cells_of_any_length_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        ('"1.png"x,a', r"x.csv:2: it is no row \(',' expected after '\"'\); correct its quotes"),
-        ("1.png," + "a" * 200, r"x.csv:2: it is no row \(field larger than field limit \(100\)\)"),
+        ('"1.png"x,a', r"x.csv:2: it is not a row \(',' expected after '\"'\); correct its quotes"),
+        ("1.png," + "a" * 200, r"x.csv:2: it is not a row \(field larger than field limit"),
         ("1.png", "x.csv:2: the first line names 2 columns, but it has 1"),
     ],
 )

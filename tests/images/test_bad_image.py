@@ -68,7 +68,7 @@ LEFT_OUT |= {"prepare_image", "prepare_mask", "prepare_boxes", "check_ids"}
 LEFT_OUT |= {"find_levels", "_find_percentile", "say_cut"}  # of what was counted in images
 LEFT_OUT |= {"_deep", "_find_crossed"}  # of options, before there are images
 LEFT_OUT |= {"list_missing"}  # of what is installed
-LEFT_OUT |= {"make_header", "make_file"}  # of rows of arrays and of videos, which are no files
+LEFT_OUT |= {"make_header", "make_file"}  # of rows of arrays and of videos, which are not files
 MASKS = [
     (write_png(LEVELS, 8), MaskOptions()),
     (save(LEVELS.astype("uint8"), "TIFF"), MaskOptions(ignored=(3,))),

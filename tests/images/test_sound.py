@@ -129,7 +129,7 @@ def test_one_sample_is_a_sound():
         (build_wav()[:12], "truncated: the WAV data ends at byte 12 without samples"),
         (
             build_wav(before=b"junk\0\0\0\0" * 10_000),
-            "unsupported: a WAV file of more than 10,000 chunks before its samples; write it anew",
+            "unsupported: a WAV file of more than 10,000 chunks before its samples; write it again",
         ),
         (build_wav(b"1"), "empty: the sound has no samples"),
         (build_wav(tag=0x11, block_bytes=256), "corrupt: the sound is damaged, cut off or of a"),

@@ -133,7 +133,7 @@ def test_a_rare_layout_is_read_right_or_refused(storage):
             continue
         read += 1
         if photometric == "separated":
-            continue  # Ink by ink, and of a profile: what it should look like is no formula.
+            continue  # Ink by ink, and of a profile: what it should look like is not a formula.
         expected = expect(data, extra)
         expected = 255 - expected if photometric == "miniswhite" else expected
         assert np.abs(pixels - expected).max() <= TOLERANCE, (dtype, photometric, channels, extra)

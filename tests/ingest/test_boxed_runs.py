@@ -185,7 +185,7 @@ def test_rows_with_bad_boxes_are_quarantined_by_name(source, tmp_path):
         ),
         "images.jsonl:8": (
             "wrong_type",
-            "images.jsonl:8: the column 'boxes' must be of type boxes: 'no JSON' is no JSON",
+            "images.jsonl:8: the column 'boxes' must be of type boxes: 'no JSON' is not valid JSON",
         ),
         "images/009.png": (
             "bad_box",

@@ -1,4 +1,4 @@
-"""What has not changed is taken from an earlier data set: the next is as if all were read anew."""
+"""What has not changed is taken from an earlier data set: the next is as if all were read again."""
 
 import hashlib
 
@@ -48,7 +48,7 @@ def test_copies_and_repaired_files_are_as_in_a_fresh_ingest(tmp_path, options):
     (images / "dog" / "bad3.png").write_bytes(encode_png(draw(5002)))
     (images / "dog" / "000a.png").write_bytes((images / "dog" / "011.png").read_bytes())
     assert update(images, tmp_path / "0", tmp_path / "1", **options) == 43
-    # What was stored of copies is gone, or is no image any more.
+    # What was stored of copies is gone, or is not an image any more.
     for name in ("cat/003.png", "cat/bad1.png", "dog/011.png", "cow/copy.png"):
         (images / name).unlink()
     (images / "cat" / "004.png").write_bytes(b"now bad")

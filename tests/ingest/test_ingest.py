@@ -413,7 +413,7 @@ def test_an_interrupted_ingest_goes_on_with_the_same_bytes(images, output, tmp_p
         return write_records(*args)
 
     monkeypatch.setattr(shards, "_write_records", interrupted)
-    with pytest.raises(UserError, match="No space left on device; put that right and run again"):
+    with pytest.raises(UserError, match="No space left on device; fix that and run again"):
         ingest(images, tmp_path)
     assert not (tmp_path / "manifest.json").exists()
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("Split-*/*")}

@@ -74,7 +74,7 @@ def test_a_killed_ingest_goes_on(images, in_peace, tmp_path, number):
     shards = {path: path.stat().st_mtime_ns for path in tmp_path.glob("Split-*/*-of-00040")}
     whole = (tmp_path / "manifest.json").exists()
     assert _start(images, tmp_path).wait() == 0
-    if not whole:  # After a whole run its working folder is gone, so all is written anew.
+    if not whole:  # After a whole run its working folder is gone, so all is written again.
         assert {path: path.stat().st_mtime_ns for path in shards} == shards
     print(f"killed with {len(shards)} of 80 shards finished; manifest there: {whole}")
     assert read_files(tmp_path) == expected

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.beam
 STAGES = {
     "list": (run, "list_chunks"),
     "prepare": (run, "prepare_chunk"),
-    "prepare anew": (run, "prepare_listed"),
+    "prepare again": (run, "prepare_listed"),
     "plan": (run, "plan_shards"),
     "start output": (run, "start_output"),
     "shard": (run, "write_shard"),

@@ -1,4 +1,4 @@
-"""Scripts of kubeflow/ for tests: the folder is no package, so they are loaded by their paths."""
+"""Scripts of kubeflow/ for tests: not a package, so they are loaded by their paths."""
 
 import importlib.util
 import pathlib

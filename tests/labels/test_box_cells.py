@@ -89,12 +89,12 @@ def test_an_object_of_nothing_is_no_box():
 @pytest.mark.parametrize(
     ("cell", "message"),
     [
-        ("cat", "'cat' is no JSON"),
-        (3, "3 is no list of boxes"),
-        ("3", "3 is no list of boxes"),
-        ([3], "3 is no box: four numbers and a class"),
-        (["abcde"], "'abcde' is no box"),
-        ([[1, 2, 3, 4]], r"\[1, 2, 3, 4\] is no box"),
+        ("cat", "'cat' is not valid JSON"),
+        (3, "3 is not a list of boxes"),
+        ("3", "3 is not a list of boxes"),
+        ([3], "3 is not a box: four numbers and a class"),
+        (["abcde"], "'abcde' is not a box"),
+        ([[1, 2, 3, 4]], r"\[1, 2, 3, 4\] is not a box"),
         ([{"bbox": [1, 2, 3], "category": "cat"}], r"must have four numbers, got \[1, 2, 3\]"),
         ([{"bbox": [1, 2, 3, "4"], "category": "cat"}], "must have four numbers"),
         ([{"bbox": [1, 2, 3, True], "category": "cat"}], "must have four numbers"),

@@ -110,8 +110,8 @@ def test_a_stated_size_that_the_image_has_not_is_refused():
         ((40, 5, 3, 3), "cat", "lies outside of the image"),
         ((5, -9, 3, 9), "cat", "lies outside of the image"),
         ((5, 5, 3, 3), "cow", "is of a class that is not one of ingest.boxes.classes"),
-        ((math.nan, 5, 3, 3), "cat", "has a side that is no number"),
-        ((1e308, 5, 1e308, 3), "cat", "has a side that is no number"),
+        ((math.nan, 5, 3, 3), "cat", "has a side that is not a number"),
+        ((1e308, 5, 1e308, 3), "cat", "has a side that is not a number"),
     ],
 )
 @pytest.mark.parametrize("orientation", [1, 3, 6])

@@ -126,7 +126,7 @@ def test_createml_boxes_are_centre_and_sides(tmp_path, keys):
     file.write_text(json.dumps(rows))
     problems = [ref.message for ref in understand(file, max_bad_fraction=1).refs() if ref.problem]
     assert "a box must have four numbers, got [None, 12.5, 8, 5]" in problems[0]
-    assert "it is no JSON object" in problems[1]
+    assert "it is not a JSON object" in problems[1]
 
 
 def test_corners_of_bdd100k_are_boxes_and_what_it_says_of_images_is_columns(tmp_path):
@@ -299,7 +299,7 @@ def test_labels_of_idx_files_have_the_characters_that_a_mapping_lists(tmp_path):
 
 def test_a_damaged_idx_file_is_named(tmp_path):
     (tmp_path / "train-images-idx3-ubyte").write_bytes(struct.pack(">IIII", 2051, 9, 6, 5) + b"x")
-    with pytest.raises(UserError, match=r"train-images-idx3-ubyte has 17 bytes, which is not what"):
+    with pytest.raises(UserError, match=r"idx3-ubyte has 17 bytes, but its dimensions say"):
         understand(tmp_path)
 
 

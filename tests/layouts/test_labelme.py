@@ -61,7 +61,7 @@ def test_shapes_to_be_ignored_are_of_no_class(tmp_path):
     folder = write_files(tmp_path, a=[ignored, {**RECTANGLE, "points": [[20, 2], [30, 8]]}])
     listing = understand(folder)
     assert boxes_of(listing) == {"a.png": [("cat", 20, 2, 30, 8)]}
-    assert listing.noticed[0].endswith("__ignore__ are no boxes, and are left out: 1")
+    assert listing.noticed[0].endswith("__ignore__ are not boxes, and are left out: 1")
     options = understand(folder, columns={"mask": "segmentation"}).options
     assert options.masks.classes == {"background": (NONE,), "cat": (2,)}
     assert options.masks.ignored == (1,)
@@ -115,10 +115,10 @@ def test_images_are_found_in_other_folders_and_folders_name_the_splits(tmp_path)
         (RECTANGLE | {"label": " "}, "bad.json has a shape without a label, {'label': ' '"),
         (RECTANGLE | {"points": [[1, 2]]}, "bad.json has a rectangle of 'cat' of 1 points"),
         (POLYGON | {"points": [[1, 2], [3]]}, "bad.json has a shape of 'dog' whose points are no"),
-        (POLYGON | {"points": [[1, 10**400]]}, "bad.json is no JSON|whose points are no pairs"),
+        (POLYGON | {"points": [[1, 10**400]]}, "bad.json is not valid|whose points are not pairs"),
         (CIRCLE | {"points": [[1, 2], [1e999, 3]]}, "'ant' whose points are not finite"),
         (POLYGON | {"shape_type": "splat"}, "the type 'splat', which is not drawn"),
-        (POLYGON | {"label": "\ud800"}, "bad.json is no JSON .*surrogates not allowed"),
+        (POLYGON | {"label": "\ud800"}, "bad.json is not valid JSON .*surrogates not allowed"),
         (7, "bad.json has a shape without a label, 7"),
     ],
 )

@@ -68,7 +68,7 @@ def test_corners_of_voc_that_are_no_numbers_or_outside_are_told(tmp_path, left, 
     write_xml(tmp_path / "Annotations/0.xml", "0.jpg", ("cat", 0, left, 4, 20, 30))
     found = understand(tmp_path)
     if box is None:
-        assert "which are no four numbers" in problems_of(found)[0]
+        assert "which are not four numbers" in problems_of(found)[0]
     else:
         assert boxes_of(found)["JPEGImages/0.jpg"] == [("cat", *box)]
 

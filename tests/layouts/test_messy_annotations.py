@@ -86,24 +86,24 @@ def test_the_image_is_called_as_the_xml_file_is(tmp_path):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("<annotation>", "is no XML"),
-        (b"\xff\xfe\0", "is no XML"),
-        ("", "is no XML"),
+        ("<annotation>", "is not XML"),
+        (b"\xff\xfe\0", "is not XML"),
+        ("", "is not XML"),
         ("<a/>", "holds <a>"),
         ("<annotation><filename>9.jpg</filename></annotation>", "no file"),
-        ("<annotation><object><name>x</name></object></annotation>", "are no four numbers"),
-        ("<annotation><object/></annotation>", "are no four numbers"),
+        ("<annotation><object><name>x</name></object></annotation>", "are not four numbers"),
+        ("<annotation><object/></annotation>", "are not four numbers"),
         (
             "<annotation><object><name>x</name><bndbox><xmin>two</xmin><ymin>2</ymin><xmax>9</xmax>"
             "<ymax>9</ymax></bndbox></object></annotation>",
-            "has a box of ['two', '2', '9', '9'], which are no four numbers",
+            "has a box of ['two', '2', '9', '9'], which are not four numbers",
         ),
-        ('<?xml version="1.0" encoding="gb2312"?><annotation/>', "is no XML"),
+        ('<?xml version="1.0" encoding="gb2312"?><annotation/>', "is not XML"),
         (
             '<!DOCTYPE a [<!ENTITY b "c"><!ENTITY d "&b;&b;">]><annotation>&d;</annotation>',
             "declares entities",
         ),
-        ("<annotation>" + "<b>" * 100_000, "is no XML"),
+        ("<annotation>" + "<b>" * 100_000, "is not XML"),
     ],
 )
 def test_a_bad_xml_file_is_one_quarantined_row(tmp_path, text, why):
@@ -361,12 +361,12 @@ def test_tables_of_one_a_split_are_given_as_one_pattern(tmp_path, name, pattern)
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("2 0.5 0.5 0.1 0.1", "train/labels/2.txt:1 is of the class 2, of which there is no name"),
+        ("2 0.5 0.5 0.1 0.1", "train/labels/2.txt:1 is of the class 2, which has no name"),
         ("0 0.5 0.5 0.1", ":1 has 3 numbers"),
-        ("cat 0.5 0.5 0.1 0.1", "which is no box"),
-        ("0 nan 0.5 0.1 0.1", "which is no box"),
-        ("0.5 0.5 0.5 0.1 0.1", "which is no box"),
-        (b"\xff\xfe\0\0", "which is no box"),
+        ("cat 0.5 0.5 0.1 0.1", "which is not a box"),
+        ("0 nan 0.5 0.1 0.1", "which is not a box"),
+        ("0.5 0.5 0.5 0.1 0.1", "which is not a box"),
+        (b"\xff\xfe\0\0", "which is not a box"),
         ("0 " + "0.5 " * 5_000 + "0.1", "5001 numbers"),
     ],
 )

@@ -119,7 +119,7 @@ _COUNTS = {"size": [HEIGHT, WIDTH], "counts": [5, 3, 1192]}
     [
         ([[2, 2, 8, 2, 8]], "of a polygon of 5 numbers, where three corners or more have two each"),
         ([_SQUARE, [1, 2, 3, 4]], "of a polygon of 4 numbers"),
-        ([[2, 2, 8, "x", 8, 8]], "which is no list of numbers"),
+        ([[2, 2, 8, "x", 8, 8]], "which is not a list of numbers"),
         ([[2, 2, 8, None, 8, 8]], "of a polygon of more than 1,048,576 pixels around"),
         ([[0, 0, 1e300, 0, 9, 9]], "of a polygon of more than 1,048,576 pixels around"),
         ([[41, 0, 50, 0, 50, 9]], "which lies outside of 40 x 30 pixels"),
@@ -129,7 +129,7 @@ _COUNTS = {"size": [HEIGHT, WIDTH], "counts": [5, 3, 1192]}
         (_COUNTS | {"counts": [5, 3]}, "must be run lengths of 1,200 pixels in all, and are 8"),
         (_COUNTS | {"counts": [5, -3, 1198]}, "of 1,200 pixels in all, and are none"),
         (_COUNTS | {"counts": "53"}, "of 1,200 pixels in all, and are 8"),
-        (_COUNTS | {"counts": "5PPPPPPP"}, "whose counts are no packed run lengths, '5PPPPPPP'"),
+        (_COUNTS | {"counts": "5PPPPPPP"}, "whose counts are not packed run lengths, '5PPPPPPP'"),
         (_COUNTS | {"counts": None}, "of 1,200 pixels in all, and are none"),
     ],
 )

@@ -47,7 +47,7 @@ def test_class_folders_mean_what_they_always_did():
 def test_images_that_are_not_read_are_laid_out_as_others_are():
     splits = {"train/cat": 2, "train/dog": 2, "val/cat": 2}
     counts, _ = _count([*_paths(splits, ".ppm"), "train/cat/GT.csv"])
-    assert counts[("train", "cat")] == 3  # One is the table, which is no image.
+    assert counts[("train", "cat")] == 3  # One is the table, which is not an image.
     assert counts[("eval", "cat")] == 2
 
 

@@ -88,14 +88,12 @@ def test_a_damaged_file_is_told_and_not_read(monkeypatch, tmp_path, content):
     if content is not None:
         (folder / names._FILE).write_bytes(content)
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(
-        UserError, match=r"must begin with 57934424, got .*; install them anew: pip"
-    ):
+    with pytest.raises(UserError, match=r"must begin with 57934424, got .*; reinstall them: pip"):
         find_builder(LITE.model, "classes")((64, 64, 3), 2, LITE)
 
 
 def test_no_code_is_unpickled():
-    with pytest.raises(pickle.UnpicklingError, match=r"builtins\.eval is no part of a tensor"):
+    with pytest.raises(pickle.UnpicklingError, match=r"builtins\.eval is not part of a tensor"):
         backbones._Tensors(io.BytesIO(pickle.dumps(eval))).load()
 
 

@@ -33,7 +33,7 @@ class Store:
 
         The next `times` requests of the kind ("any", or as many of "each") then meet the fault: a
         status such as "503", "drop" (the connection ends without a word), "half" (it ends in the
-        middle of the answer), or "silent" (no answer before the fault is set anew).
+        middle of the answer), or "silent" (no answer before the fault is set again).
 
         Returns:
           What was counted since the last call: `requests`, their numbers by kind; `at_once`, how

@@ -28,7 +28,7 @@ evaluation: {min_accuracy: 0.6}
 
 
 def _write_images(folder):
-    """Noise with one bright channel, which names the class; and one file that is no image."""
+    """Noise with one bright channel, which names the class; and one file that is not an image."""
     generator = np.random.default_rng(0)
     for name, channel in CLASSES.items():
         (folder / name).mkdir(parents=True)

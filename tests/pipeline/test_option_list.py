@@ -20,7 +20,7 @@ ALL = {option.key: option for group in list_options() for option in group.option
 
 
 def _keys(values, prefix=""):
-    """The keys of a configuration as it is written, down to what is no group."""
+    """The keys of a configuration as it is written, down to what is not a group."""
     for key, value in values.items():
         yield f"{prefix}{key}"
         if isinstance(value, dict):

@@ -55,7 +55,7 @@ _EVALUATE = (
     "tensorflow_model_analysis.utils.model_util:ModelSignaturesDoFn._batch_reducible_process"
 )
 # In this order, so that what comes before a stage is finished, and taken from TFX's cache. The
-# Trainer's module is loaded anew by TFX, so what it imports is planted.
+# Trainer's module is loaded again by TFX, so what it imports is planted.
 COMPONENTS = [
     ("image_pipeline.run.run_plan:survey_source", OSError),
     ("image_pipeline.run.local:create_pipeline", ValueError),

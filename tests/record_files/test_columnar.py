@@ -306,8 +306,8 @@ def test_what_a_structure_has_beside_its_image_is_kept(tmp_path, name):
         ([IMAGES[:2]], "a row may have one image, but it holds a list of them; write a row for"),
         ([[{"bytes": IMAGES[0], "path": None}]], "a row may have one image, but it holds a list"),
         ([draw(0).tobytes()], "its bytes are neither text nor the file of an image; write pixels"),
-        ([draw(0).tolist()], "is no number, no text and no list of them"),
-        ([{"x": b"\xff" * 99}], r"\{'x': <99 bytes>\} is no number"),
+        ([draw(0).tolist()], "is not a number, a text, or a list of these"),
+        ([{"x": b"\xff" * 99}], r"\{'x': <99 bytes>\} is not a number"),
         ([[1, 2, 3]], "The column 'image' .* has lists, but must have a path a row"),
     ],
 )

@@ -1,4 +1,4 @@
-"""TFRecords that others wrote: one scan, kept beside them, and what makes it anew."""
+"""TFRecords that others wrote: one scan, kept beside them, and what makes it again."""
 
 import concurrent.futures
 import gzip
@@ -131,7 +131,7 @@ def test_where_nothing_can_be_kept_it_says_so(folder, scans, caplog):
     (folder.parent / ".image-pipeline-index").write_text("a file")
     (folder.parent / "cache").write_text("a file")
     assert len(scan(folder)) == len(scan(folder)) == 6 and len(scans) == 4
-    assert "a.tfrecord is not kept, and made anew each time: " in caplog.text
+    assert "a.tfrecord is not kept but made each time: " in caplog.text
 
 
 @pytest.mark.parametrize("name", ["Split-train", "mine"])

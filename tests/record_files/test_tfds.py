@@ -125,5 +125,5 @@ def test_missing_shards_and_other_formats_are_refused(tmp_path):
         list_tables(str(tmp_path / "b"))
     write_tfds(tmp_path / "c")
     (tmp_path / "c" / "features.json").write_text("{")
-    with pytest.raises(UserError, match=r"features.json' is no JSON .*; prepare the data"):
+    with pytest.raises(UserError, match=r"features.json' is not valid JSON .*; prepare the data"):
         _open(str(tmp_path / "c"))

@@ -68,7 +68,7 @@ def test_images_are_read_from_where_they_are(tmp_path, ending):
 
 @pytest.mark.parametrize("size", [100, 50_000])
 def test_what_lies_around_an_image_is_found_whatever_its_size(tmp_path, size):
-    """A small record is read whole; of a large one, only what is no image."""
+    """A small record is read whole; of a large one, only what is not an image."""
     data = IMAGES[0] + os.urandom(size)
     write_tfrecord(tmp_path / "a.tfrecord", [{"a": 1, "image": data, "z": 2}] * 3)
     (row, *_) = read_rows(str(tmp_path / "a.tfrecord"))
@@ -223,7 +223,7 @@ def test_a_record_that_is_no_example_is_named(tmp_path):
     records = [_example(0), b"\xff\xff", _example(1), {"other": b"x"}]
     write_tfrecord(tmp_path / "a.tfrecord", records)
     found = _read(tmp_path / "a.tfrecord")
-    assert "it is no tf.Example (a number is cut off)" in found["a.tfrecord:2"]
+    assert "it is not a tf.Example (a number is cut off)" in found["a.tfrecord:2"]
     assert found["a.tfrecord:4"] == "a.tfrecord:4: the column 'image/encoded' is empty"
     assert found["01.png"] == IMAGES[1]
 

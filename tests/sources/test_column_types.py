@@ -64,7 +64,7 @@ def test_the_narrowest_type_that_fits(values, type_):
 
 @pytest.mark.parametrize("values", [[["a"], "a"], [{"a": 1}], [[[1]]]])
 def test_what_fits_no_type(values):
-    with pytest.raises(ValueError, match=r"lists|is no number"):
+    with pytest.raises(ValueError, match=r"lists|is not a number"):
         _guess(*values)
 
 
@@ -94,14 +94,14 @@ def test_an_empty_number_is_nan():
 @pytest.mark.parametrize(
     ("value", "type_", "message"),
     [
-        ("x", "int", "'x' is no int"),
-        ("2.5", "int", "'2.5' is no int"),
+        ("x", "int", "'x' is not an int"),
+        ("2.5", "int", "'2.5' is not an int"),
         ("", "int", "it is empty"),
-        ("x", "float", "'x' is no float"),
+        ("x", "float", "'x' is not a float"),
         ("1e39", "float", "too large for a 32-bit float"),
-        ("a", "strings", "'a' is no list"),
-        ([["a"]], "strings", r"\['a'\] is no string"),
-        ({"a": 1}, "string", "{'a': 1} is no string"),
+        ("a", "strings", "'a' is not a list"),
+        ([["a"]], "strings", r"\['a'\] is not a string"),
+        ({"a": 1}, "string", "{'a': 1} is not a string"),
         ([1, None], "ints", "it is empty"),
     ],
 )
@@ -163,7 +163,7 @@ def test_tags_are_sorted_and_each_is_there_once():
 @pytest.mark.parametrize(
     ("value", "type_", "message"),
     [
-        ("a b", "strings", "'a b' is no list"),
+        ("a b", "strings", "'a b' is not a list"),
         (["a", "b\nc"], "strings", r"must be on one line, got 'b\\nc'"),
         (None, "float", "it is empty"),
         ("nan", "float", "'nan' is not finite"),

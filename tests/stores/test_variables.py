@@ -77,7 +77,7 @@ def test_a_newline_after_a_key_is_no_part_of_it(environment, monkeypatch, uri, n
     variables = KEYS | ACCOUNT | {"AWS_ENDPOINT_URL": nobody, "AZURE_ENDPOINT": nobody}
     environment(variables | {name: f"{variables[name]}\n"})
     monkeypatch.setattr(objects, "_RETRIES", {"max_retries": 0})
-    with pytest.raises(UserError, match="nobody answers at its store's address"):
+    with pytest.raises(UserError, match="its store does not answer at its address"):
         files.read_file(uri)
 
 

@@ -127,7 +127,7 @@ def test_a_json_file_is_a_table(tmp_path):
     path.write_text('[{"image": "a.jpg", "label": "x"}, 3]')
     assert list(read_rows(str(path))) == [
         Row(1, {"image": "a.jpg", "label": "x"}),
-        Row(2, {}, "it is no JSON object"),
+        Row(2, {}, "it is not a JSON object"),
     ]
 
 
@@ -136,7 +136,7 @@ def test_half_a_character_is_no_text(tmp_path, half):
     path = tmp_path / "images.json"
     path.write_text(f'[{{"image": "{half}.jpg"}}, {{"image": "\\ud83d\\ude00.jpg"}}]')
     assert list(read_rows(str(path))) == [
-        Row(1, {}, "it is no JSON object"),
+        Row(1, {}, "it is not a JSON object"),
         Row(2, {"image": "\N{GRINNING FACE}.jpg"}),
     ]
 
@@ -144,10 +144,10 @@ def test_half_a_character_is_no_text(tmp_path, half):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{\n"images": [,]}', r"instances.json:2: it is no JSON"),
+        ('{\n"images": [,]}', r"instances.json:2: it is not valid JSON"),
         ("3", "must be a COCO file or a list of objects"),
         ('{"a": 1}', "must be a COCO file, with lists of images"),
-        ("[" * 100_000, "it is no JSON"),
+        ("[" * 100_000, "it is not valid JSON"),
     ],
 )
 def test_a_broken_json_file_is_named(tmp_path, text, message):

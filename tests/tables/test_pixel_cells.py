@@ -79,9 +79,9 @@ def test_a_row_of_other_values_is_quarantined_with_what_it_has(tmp_path):
     path.write_text("\n".join(lines))
     ingest(path, tmp_path / "data", **EXACT, max_bad_fraction=0.2)
     told = [line["message"] for line in read_lines(tmp_path / "data/quarantine.jsonl")]
-    assert len(told) == 3 and "its value 'x' is no whole number from 0 to 255" in told[2]
+    assert len(told) == 3 and "its value 'x' is not a whole number from 0 to 255" in told[2]
     assert "it has 71 values, but ingest.pixel_shape=[8, 9, 1] are 72 values" in told[0]
-    assert "its value '256' is no whole number from 0 to 255" in told[1]
+    assert "its value '256' is not a whole number from 0 to 255" in told[1]
 
 
 def test_numbers_beside_paths_of_images_stay_columns(tmp_path):

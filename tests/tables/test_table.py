@@ -90,7 +90,7 @@ def test_bad_rows_say_what_and_where(photos):
         ("nope.jpg", "missing_file", "t.csv:4: there is no file 'nope.jpg'"),
         ("t.csv:5", "bad_row", "t.csv:5: the first line names 3 columns, but it has 1"),
         ("t.csv:6", "listed_twice", "t.csv:6: names 'a/1.jpg' again, as t.csv:2 does"),
-        ("t.csv:7", "wrong_type", "t.csv:7: the column 'n' must be of type int: 'z' is no int"),
+        ("t.csv:7", "wrong_type", "t.csv:7: the column 'n' must be of type int: 'z' is not an int"),
         ("a", "not_a_file", "t.csv:8: 'a' is a folder, or no regular file"),
     ]
 

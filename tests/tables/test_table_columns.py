@@ -56,7 +56,7 @@ def test_a_type_that_is_given_lets_rows_of_another_be_quarantined(tmp_path):
     (tmp_path / "a.jpg").touch()
     options = complete_options(str(table), TableOptions(column_types=types))
     listed = [ref.message for ref in Table(str(table), options).list()]
-    assert listed == ["", "t.jsonl:2: the column 'tags' must be of type strings: 'y' is no list"]
+    assert listed == ["", "t.jsonl:2: the column 'tags' must be of type strings: 'y' is not a list"]
 
 
 def test_one_hot_rows_are_no_tags(tmp_path):

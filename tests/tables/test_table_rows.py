@@ -75,8 +75,8 @@ def test_json_lines_may_lack_keys_and_hold_lists(tmp_path):
     rows = _rows(tmp_path, "x.jsonl", '{"path": "1.jpg", "tags": ["a"]}\n\n[1]\n{"pa\n{"n": 1.5}\n')
     assert rows == [
         Row(1, {"path": "1.jpg", "tags": ["a"]}),
-        Row(3, {}, "it is no JSON object"),
-        Row(4, {}, f"it is no JSON object ({UNFINISHED})"),
+        Row(3, {}, "it is not a JSON object"),
+        Row(4, {}, f"it is not a JSON object ({UNFINISHED})"),
         Row(5, {"n": 1.5}),
     ]
 
@@ -114,7 +114,7 @@ def test_a_missing_table_is_the_users_error(tmp_path):
 
 def test_json_of_any_depth_is_a_bad_row(tmp_path):
     (row,) = _rows(tmp_path, "x.jsonl", "[" * 100_000)
-    assert row.problem == "it is no JSON object (it is nested too deeply)"
+    assert row.problem == "it is not a JSON object (it is nested too deeply)"
 
 
 def test_dates_decimals_and_bytes_of_parquet_are_text(tmp_path):
@@ -126,7 +126,7 @@ def test_dates_decimals_and_bytes_of_parquet_are_text(tmp_path):
 
 def test_half_a_surrogate_pair_is_a_bad_row(tmp_path):
     (row,) = _rows(tmp_path, "x.jsonl", '{"path": "\\ud800.jpg"}')
-    assert row.problem == "it is no JSON object (it has what is no text in UTF-8)"
+    assert row.problem == "it is not a JSON object (it has text that is not UTF-8)"
 
 
 def test_text_that_is_cut_off_is_the_users_error(tmp_path):
@@ -136,7 +136,7 @@ def test_text_that_is_cut_off_is_the_users_error(tmp_path):
 
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "x.csv")
-    with pytest.raises(UserError, match="no regular file"):
+    with pytest.raises(UserError, match="not a regular file"):
         list(read_rows(str(tmp_path / "x.csv")))
 
 

@@ -36,7 +36,7 @@ def signatures(trained):
 
 
 def count_all(true, predicted):
-    """The mean IoU, each class's and the accuracy, written down anew."""
+    """The mean IoU, each class's and the accuracy, written down again."""
     asked = true != 255
     ious = {}
     for id_ in range(len(CLASSES)):
@@ -48,7 +48,7 @@ def count_all(true, predicted):
 
 
 def find_mistakes(true, predicted):
-    """What most of each class's wrong pixels are taken for, written down anew."""
+    """What most of each class's wrong pixels are taken for, written down again."""
     mistakes = {}
     for id_, name in enumerate(CLASSES):
         answers = predicted[true == id_]

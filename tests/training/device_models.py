@@ -72,7 +72,7 @@ def dropout(input_shape, num_classes, options):
 
 
 def summed(input_shape, num_classes, options):
-    """With a loss that is no mean."""
+    """With a loss that is not a mean."""
     loss = keras.losses.SparseCategoricalCrossentropy(reduction="sum")
     return _build(input_shape, num_classes, loss=loss)
 

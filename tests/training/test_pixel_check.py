@@ -67,7 +67,7 @@ def make_inner(*first):
 
 
 class Own(keras.Model):
-    """A network that is no graph of layers."""
+    """A network that is not a graph of layers."""
 
     def __init__(self, first):
         super().__init__()

@@ -53,7 +53,7 @@ def test_whoever_takes_all_options_may_read_each(take, reads):
         ({"compile": f"{MODELS}.compile_with_leon"}, r"training.compile cannot be .* Did you mean"),
         (
             {"early_stopping_patience": 2, "early_stopping_monitor": "val_f1"},
-            r"val_f1 is no metric of this training; .*there are accuracy, loss, val_a",
+            r"val_f1 is not a metric of this training; .*there are accuracy, loss, val_a",
         ),
     ],
 )

@@ -53,7 +53,7 @@ def test_a_restored_fit_ends_with_the_weights_of_one_that_was_never_interrupted(
     whole.fit(open_data(train_shards), epochs=5, verbose=0)
 
     def fit(*, kill=None, sync=True):
-        """As a process of its own would: everything is made anew."""
+        """As a process of its own would: everything is made again."""
         model, data = build(), open_data(train_shards)
         backup = keras.callbacks.BackupAndRestore(str(tmp_path / str(sync)))
         callbacks = [backup, *([SyncEpochs(data)] if sync else []), *([Kill(kill)] if kill else [])]

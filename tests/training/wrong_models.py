@@ -169,7 +169,7 @@ class Eager(Own):
 
 
 class Noisy(Own):
-    """Noise that is kept on: its seed's state is no weight."""
+    """Noise that is kept on: its seed's state is not a weight."""
 
     def __init__(self, num_classes):
         super().__init__(num_classes)

@@ -288,6 +288,6 @@ def pairs_only(inputs):
 
 
 def reads_numbers_from_names(inputs):
-    """Traces without an error, and fails on the first class whose name is no number."""
+    """Traces without an error, and fails on the first class whose name is not a number."""
     greatest = tft.max(tf.strings.to_number(inputs["label"]))
     return {**_plain(inputs), "image": _plain(inputs)["image"] / greatest}

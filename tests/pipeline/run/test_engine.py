@@ -107,7 +107,7 @@ def test_prism_is_never_downloaded(tmp_path):
     (tmp_path / "text").touch()
     wrong = (f"{tmp_path}/gone", str(tmp_path), f"{tmp_path}/text", "https://example.com/prism.zip")
     for gone in wrong:
-        with pytest.raises(UserError, match=f"^--prism_location={gone} is no program; `make pr"):
+        with pytest.raises(UserError, match=f"^--prism_location={gone} is not a program; `make pr"):
             check_engine(["--runner=PrismRunner", f"--prism_location={gone}"])
     (tmp_path / "prism").touch(mode=0o755)
     check_engine(["--runner=PrismRunner", f"--prism_location={tmp_path / 'prism'}"])

@@ -174,7 +174,7 @@ def test_reports_and_caches_are_deleted_and_what_else_holds_it_is_named(folder, 
     held = {pathlib.Path(each["file"]): each["way_out"] for each in said["held"]}
     (parquet,) = (path for path in held if path.suffix == ".parquet")
     (shard,) = held.keys() - {log, page, parquet}
-    assert "TensorBoard" in held[log] and "make it anew" in held[page]
+    assert "TensorBoard" in held[log] and "make it again" in held[page]
     assert held[shard].endswith(f"image-pipeline forget {run / 'second'}")
     assert {str(path.relative_to(run)) for path in held} >= holders(run, stored, original)
     # It is begun until nothing holds it; the windows are known, though no picture is.

@@ -33,7 +33,7 @@ def test_a_function_that_compiles_is_tried_on_the_default_model():
 
 def test_a_figure_that_no_epoch_reports_is_found():
     monitor = ("training.early_stopping_patience=2", "training.early_stopping_monitor=val_f1")
-    with pytest.raises(UserError, match=r"val_f1 is no metric of this training; .* val_loss"):
+    with pytest.raises(UserError, match=r"val_f1 is not a metric of this training; .* val_loss"):
         check(*monitor)
 
 
