@@ -18,7 +18,7 @@ from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.options import Options, explain_invalid, read_options
 from image_pipeline.components.rules import Rule, check
 from image_pipeline.components.tasks.options import EvaluationOptions
-from image_pipeline.components.tasks.rules import SLICES, TRAINING, WEIGHED_AND_MIXED
+from image_pipeline.components.tasks.rules import SLICES, TRAINING
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.engine_options import DataflowOptions, KubeflowOptions
@@ -52,12 +52,6 @@ class PipelineConfig(Options):
             lambda options: ", ".join(options.feeding.columns),
             "a pushed model gets images alone, but feeding.columns names {found}; use them with "
             "input_fn in a training loop of your own, or in transform.columns.",
-        ),
-        Rule(
-            lambda options: (
-                options.feeding.mixes_labels and options.training.class_weights != "none"
-            ),
-            WEIGHED_AND_MIXED,
         ),
     )
 

@@ -14,11 +14,6 @@ from image_pipeline.components.models.names import WANTED_PIXELS, refuse_model
 from image_pipeline.components.rules import Rule
 from image_pipeline.components.transform.options import OWN
 
-WEIGHED_AND_MIXED = (
-    "training.class_weights weigh records of one class, but mixup and cutmix give each record two; "
-    "leave out one of them, or set feeding.balance."
-)
-
 
 def _refuse_model(labels: LabelKind, training: Any) -> str | None:
     # Tags and values want what classes do: one answer an image.
@@ -55,7 +50,8 @@ TRAINING = (
         lambda labels, feeding, training: (
             labels.is_one_class and feeding.mixes_labels and training.class_weights != "none"
         ),
-        WEIGHED_AND_MIXED,
+        "training.class_weights weigh records of one class, but mixup and cutmix give each record "
+        "two; leave out one of them, or set feeding.balance.",
     ),
     Rule(_refuse_model),
     Rule(
