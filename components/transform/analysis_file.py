@@ -1,7 +1,6 @@
 """`analysis.json`: what was analysed and found, for people, beside the transform graph."""
 
 import collections
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from image_pipeline.components import contract, files
 from image_pipeline.components.code_version import code_version
 from image_pipeline.components.dataset.record import label_column
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.analysis import describe_files
+from image_pipeline.components.feeding.analysis import AnalysedClass, describe_files
 from image_pipeline.components.feeding.graph import TransformGraph, read_class_names
 from image_pipeline.components.json_text import to_json
 from image_pipeline.components.labels.kinds import VALUES
@@ -82,7 +81,7 @@ def summarize(
             name: describe(value) for name, value in named.items() if value.size > _SHORT
         },
         "constant_channels": np.flatnonzero(found.get("constant_channels", [])).tolist(),
-        "classes": [dataclasses.asdict(each) for each in classes],
+        "classes": [each.model_dump() for each in classes],
         "unknown_label": options.unknown_label,
         "unknown_classes": find_unknown_classes(spans),
         "other_labels": sorted(analysed.keys() - {each.name for each in classes} - {""}),
@@ -103,16 +102,6 @@ def write_summary(output_dir: str, summary: dict[str, Any]) -> None:
     files.write_file(files.join(output_dir, contract.ANALYSIS), to_content(summary))
 
 
-@dataclasses.dataclass(frozen=True)
-class AnalysedClass:
-    """A class: its analysed records, and what follows from them; None where they are not known."""
-
-    name: str
-    records: int | None = None
-    prior: float | None = None
-    weight: float | None = None
-
-
 def list_classes(
     found: Mapping[str, np.ndarray], transform_graph_dir: str, analysed: Mapping[str, int] | None
 ) -> list[AnalysedClass]:
@@ -126,10 +115,13 @@ def list_classes(
     """
     if all(name in found for name in _OF_CLASSES):
         rows = zip(*(found[name].tolist() for name in _OF_CLASSES), strict=True)
-        return [AnalysedClass(name.decode(errors="replace"), *values) for name, *values in rows]
+        return [
+            AnalysedClass(name=name.decode(errors="replace"), records=n, prior=prior, weight=weight)
+            for name, n, prior, weight in rows
+        ]
     names = read_class_names(transform_graph_dir)
     if not names or analysed is None:
-        return [AnalysedClass(name) for name in names]
+        return [AnalysedClass(name=name) for name in names]
     counts: collections.Counter[int] = collections.Counter()
     ids = TransformGraph(transform_graph_dir).find_ids(list(analysed))
     for number, records in zip(ids, analysed.values(), strict=True):
