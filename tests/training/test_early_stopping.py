@@ -72,7 +72,7 @@ def test_it_says_why_training_ended(caplog):
 
 def test_an_unknown_figure_is_refused():
     stopping = _play([], early_stopping_patience=1, early_stopping_monitor="val_los")[2]
-    with pytest.raises(UserError, match=r"val_los is no .*; did you mean val_loss\? there are"):
+    with pytest.raises(UserError, match=r"val_los is not a .*; did you mean val_loss\? there are"):
         stopping.on_epoch_end(0, {"loss": 1.0, "val_loss": 1.0})
 
 
