@@ -209,10 +209,14 @@ def make_learning_rate(options: TrainingOptions) -> float | Schedule:
     )
 
 
+def find_inner(optimizer: Any) -> Any:
+    """The optimizer that moves weights: mixed precision has one within another."""
+    return getattr(optimizer, "inner_optimizer", optimizer)
+
+
 def set_length(model: keras.Model, epochs: int, steps_per_epoch: int) -> None:
     """Tells a compiled model's schedule, if it has one of these, how long training is."""
-    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
     # Keras's public attribute is the rate at the present step.
-    schedule = getattr(optimizer, "_learning_rate", None)
+    schedule = getattr(find_inner(model.optimizer), "_learning_rate", None)
     if isinstance(schedule, Schedule):
         schedule.set_length(epochs, steps_per_epoch)

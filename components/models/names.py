@@ -32,7 +32,6 @@ BUILT_IN = (SMALL, PLAIN, RESNET, RESNET_WIDE, CNN, UNET, DETECTOR)
 """Models of this package, which take any normalised pixels and any number of channels."""
 POOLED: tuple[Head, ...] = ("classes", "tags", "value")
 """The heads of a model that answers once an image."""
-_IN_WORDS = {"masks": "masks", "boxes": "boxes"}
 
 _BY_PIXELS: dict[Pixels, tuple[str, ...]] = {
     "imagenet": ("DenseNet121", "DenseNet169", "DenseNet201"),
@@ -133,7 +132,7 @@ def refuse_model(model: str | None, head: Head) -> str | None:
 
 
 def _refuse(model: str, gives: str, head: Head) -> str:
-    wanted = f"the data has {head}" if head in _IN_WORDS else "the labels belong to whole images"
+    wanted = "the labels belong to whole images" if head in POOLED else f"the data has {head}"
     fitting = [name for name, its in OF_ONE_HEAD.items() if its == head]
     others = ", ".join(fitting or (SMALL, RESNET, CNN))
     return (

@@ -19,6 +19,7 @@ from image_pipeline.components.feeding.certificate import Certificate, write_cer
 from image_pipeline.components.json_files import read_json
 from image_pipeline.components.json_text import to_sealed_json
 from image_pipeline.components.messages import describe_error
+from image_pipeline.components.models.compiling import find_inner
 from image_pipeline.components.order.batches import POSITION_FILE, Position
 from image_pipeline.components.training.epoch_clock import EpochClock
 from image_pipeline.components.training.history import write_history
@@ -175,9 +176,8 @@ def _name_state(model: keras.Model) -> list[str]:
     """What the optimizer is, and what it keeps of the weights, such as `Adam` and `velocity`."""
     if not model.optimizer.built:
         model.optimizer.build(model.trainable_variables)
-    inner = getattr(model.optimizer, "inner_optimizer", model.optimizer)
     kept = {variable.name.rpartition("_")[2] for variable in model.optimizer.variables}
-    return [type(inner).__name__, *sorted(kept)]
+    return [type(find_inner(model.optimizer)).__name__, *sorted(kept)]
 
 
 def _trackable(model: keras.Model, state: tf.Module | None = None) -> Any:

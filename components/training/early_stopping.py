@@ -11,13 +11,13 @@ import contextlib
 import logging
 import math
 from collections.abc import Collection, Iterator
-from typing import Any
 
 import keras
 import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import suggest
+from image_pipeline.components.models.compiling import find_inner
 from image_pipeline.components.models.options import TrainingOptions
 
 _LOG = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ _LOG = logging.getLogger(__name__)
 
 def take_average(model: keras.Model) -> None:
     """Writes the average into the model, if there is one: before the first step there is none."""
-    optimizer = _find_keeper(model)
+    optimizer = find_inner(model.optimizer)
     if not keras.ops.convert_to_numpy(optimizer.iterations):
         return  # Mixed precision may have left out all steps; Keras's averages begin at 0.
     # The method of its class: `plan_averaging` hides it from Keras.
@@ -35,7 +35,7 @@ def take_average(model: keras.Model) -> None:
 @contextlib.contextmanager
 def averaged(model: keras.Model) -> Iterator[None]:
     """Inside, the model has the average of its weights, if there is one; then its own again."""
-    variables = _find_keeper(model)._trainable_variables
+    variables = find_inner(model.optimizer)._trainable_variables
     own = [variable.numpy() for variable in variables]
     take_average(model)
     try:
@@ -64,15 +64,10 @@ class EvaluateAverage(keras.callbacks.Callback):
 
 def plan_averaging(model: keras.Model) -> list[EvaluateAverage]:
     """The callback, if the model's optimizer keeps an average; `fit` then no longer writes it."""
-    if not _find_keeper(model).use_ema:
+    if not find_inner(model.optimizer).use_ema:
         return []
     model.optimizer.finalize_variable_values = lambda var_list: None
     return [EvaluateAverage()]
-
-
-def _find_keeper(model: keras.Model) -> Any:
-    """The optimizer that has the averages: mixed precision has one within another."""
-    return getattr(model.optimizer, "inner_optimizer", model.optimizer)
 
 
 class EarlyStopping(keras.callbacks.Callback):

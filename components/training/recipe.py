@@ -17,7 +17,7 @@ from image_pipeline.components import files
 from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError, explain_shortage
 from image_pipeline.components.messages import describe_error
-from image_pipeline.components.models.compiling import Scaled
+from image_pipeline.components.models.compiling import Scaled, find_inner
 from image_pipeline.components.models.names import IMAGENET
 from image_pipeline.components.models.options import OF_THE_COMPILER, TrainingOptions
 from image_pipeline.components.models.weights import carry_over, find_heads, read_weights
@@ -229,7 +229,7 @@ class Phases:
         self._body = _list_body(model, training)
         # Of every weight, so that the optimizer's state is the same in both phases.
         model.optimizer.build(model.trainable_variables)
-        self._optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
+        self._optimizer = find_inner(model.optimizer)
         # Nearly all of it is zeros, which need not be kept.
         values = (np.asarray(variable) for variable in self._optimizer.variables)
         self._fresh = [value if value.any() else np.zeros([], value.dtype) for value in values]

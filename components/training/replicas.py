@@ -18,6 +18,7 @@ import tensorflow as tf
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.models.compiling import find_inner
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.order.batches import worker_bounds
 from image_pipeline.components.tasks.segmentation import SEGMENTATION
@@ -53,8 +54,7 @@ def spread(
     """
     if (strategy := open_strategy(training)) is None:
         return checked
-    inner = getattr(checked.model.optimizer, "inner_optimizer", checked.model.optimizer)
-    if inner.gradient_accumulation_steps:
+    if find_inner(checked.model.optimizer).gradient_accumulation_steps:
         raise UserError(
             "gradient_accumulation_steps cannot be combined with training.strategy=mirrored or "
             "multi_worker: Keras cannot decide on a device whether all others take part in a step; "
@@ -114,11 +114,6 @@ def cut_batches(data: tf.data.Dataset, parts: int) -> tf.data.Dataset:
 
     numbers = tf.data.Dataset.range(parts)
     return data.flat_map(lambda *batch: numbers.map(lambda part: take_part(part, batch)))
-
-
-def copy_back(mirrored: keras.Model, model: keras.Model) -> None:
-    """Gives what replicas have learned to the model on one device that they were made of."""
-    model.set_weights(mirrored.get_weights())
 
 
 def _check_loss(
@@ -203,8 +198,7 @@ def _add_gradients_first(optimizer: keras.Optimizer) -> None:
         apply(sums, [variable for _, variable in given])
 
     optimizer.apply = apply_sums
-    inner = getattr(optimizer, "inner_optimizer", optimizer)
-    inner._all_reduce_sum_gradients = list  # done
+    find_inner(optimizer)._all_reduce_sum_gradients = list  # done
 
 
 def _make_own_functions(model: keras.Model) -> None:

@@ -13,6 +13,7 @@ from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.analysis import read_analysis
 from image_pipeline.components.feeding.certificate import Certificate, read_certificate
+from image_pipeline.components.models.compiling import find_inner
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.order.batches import Position
 from image_pipeline.components.tasks.signatures import EXTRA_FOLDER
@@ -78,7 +79,7 @@ def resume(
     if training.resume_from is not None and latest is None:
         # A checkpoint of other options, which holds the learning rate of its run; ours is to stay.
         latest = training.resume_from
-        optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
+        optimizer = find_inner(model.optimizer)
         if not optimizer.built:
             optimizer.build(model.trainable_variables)
         schedule = keras.optimizers.schedules.LearningRateSchedule

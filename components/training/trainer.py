@@ -41,7 +41,7 @@ from image_pipeline.components.training.non_finite import StopAtNonFinite, name_
 from image_pipeline.components.training.pixel_check import check_pixels, notice_graph
 from image_pipeline.components.training.profile import plan_profile
 from image_pipeline.components.training.recipe import Phases, choose_start, name_start
-from image_pipeline.components.training.replicas import copy_back, share_out, spread
+from image_pipeline.components.training.replicas import share_out, spread
 from image_pipeline.components.training.resume import resume, split_epochs
 from image_pipeline.components.training.serving import export_model
 from image_pipeline.components.training.steps_per_execution import (
@@ -209,8 +209,8 @@ def run_fn(fn_args: Any) -> None:
                     verbose=2,  # A line per epoch: logs are read afterwards.
                 )
         stopping.finish()  # The best weights, or the average, are what is exported.
-        if trained is not checked:
-            copy_back(model, checked.model)
+        if trained is not checked:  # What replicas learned is exported from one device.
+            checked.model.set_weights(model.get_weights())
 
         if is_chief:
             history = dataclasses.replace(
