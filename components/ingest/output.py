@@ -370,11 +370,14 @@ def _copy_quarantined(books_dir: str, work: WorkFolder, output_dir: str) -> None
 def take_place(output_dir: str) -> None:
     """Puts the data set that was written in `NEXT` in the place of the one before, if there is one.
 
-    Both are on this machine. Nothing is copied, so a reader finds no data set for a moment only;
-    and whoever is stopped in that moment goes on when this is called again: first all that was
-    there leaves, which a mark says, then all that is new arrives, the manifest last. The new one is
-    whole once it is noted there which images it was made from.
+    On this machine nothing is copied, so a reader finds no data set for a moment only; and whoever
+    is stopped in that moment goes on when this is called again: first all that was there leaves,
+    which a mark says, then all that is new arrives, the manifest last. The new one is whole once it
+    is noted there which images it was made from.
     """
+    if not files.is_local(output_dir):
+        _copy_into_place(output_dir)
+        return
     next_dir, gone_dir = (os.path.join(output_dir, name) for name in (NEXT, GONE))
     mark = os.path.join(gone_dir, "all")
     is_whole = os.path.exists(mark) or os.path.exists(os.path.join(next_dir, SOURCE_NOTE))
@@ -392,3 +395,29 @@ def take_place(output_dir: str) -> None:
     if os.path.exists(mark):
         files.delete_tree(next_dir)
         files.delete_tree(gone_dir)
+
+
+def _copy_into_place(output_dir: str) -> None:
+    """The same in a store, where nothing can be renamed: what is new is copied, then deleted.
+
+    It stays whole until its manifest has arrived, so whoever is stopped begins again.
+    """
+    next_dir = files.join(output_dir, NEXT)
+    note = files.join(next_dir, SOURCE_NOTE)
+    if not files.is_file(note):
+        return
+    files.delete(files.join(output_dir, MANIFEST))
+    names = [name for name, _, _ in files.list_remote_tree(next_dir)]
+    new = {files.join(output_dir, name) for name in names}
+    lists = (files.join(output_dir, name) for name in (NEAR_DUPLICATES, SKIPPED))
+    folders = (files.list_files(output_dir, of) for of in (in_split("*"), name_copy("*")))
+    files.delete(*{*lists, *itertools.chain(*folders)} - new)
+
+    def copy(name: str) -> None:
+        copy_file(files.join(next_dir, name), files.join(output_dir, name))
+
+    rest = (name for name in names if name != MANIFEST)
+    collections.deque(map_in_order(copy, rest, files.count_threads(output_dir)), maxlen=0)
+    copy(MANIFEST)
+    files.delete(note)  # What is left of the folder is not whole, if this is stopped here.
+    files.delete_tree(next_dir)

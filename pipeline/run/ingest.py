@@ -40,8 +40,8 @@ def ingest_folder(
 ) -> dict[str, Any]:
     """Ingests a folder of images into an output folder.
 
-    Of a data set that is there, images are taken that have not changed since; on this machine it
-    stays whole until the new one is.
+    Of a data set that is there, images are taken that have not changed since; it stays whole until
+    the new one is.
 
     Args:
       listing: of the images.
@@ -58,21 +58,20 @@ def ingest_folder(
     (output_dir,) = make_paths_absolute(beam_args, output_dir)
     started = time.monotonic()
     with hold_lock(output_dir) as check_lock, watch_memory() as memory:
-        is_local, next_dir = files.is_local(output_dir), files.join(output_dir, NEXT)
-        if is_local:  # An ingest may have been stopped just before its end.
-            take_place(output_dir)
+        next_dir = files.join(output_dir, NEXT)
+        take_place(output_dir)  # An ingest may have been stopped just before its end.
         known, changed = None, dict[str, int]()
         with contextlib.suppress(FileNotFoundError, UserError):  # There is none, or it is damaged.
             known = read_manifest(output_dir)
         if not replace:
             check_same_source(output_dir, listing)
-        is_there = is_local and has_manifest(output_dir)
-        earlier = find_earlier(output_dir, compare) if is_local else None
+        is_there = has_manifest(output_dir)
+        earlier = find_earlier(output_dir, compare)
         if earlier and known and is_unchanged(earlier, listing):
             taken = known.books.written + known.books.duplicates  # All of it, as it is.
             write_source(output_dir, listing.images, known)  # Its folder may have another name.
         else:
-            if is_local and not is_there:
+            if not is_there:
                 files.delete_tree(next_dir)
             written_dir = next_dir if is_there else output_dir
             manifest = run_ingest(

@@ -127,7 +127,8 @@ def find_written(data_dir: str, images_dir: str | None = None) -> tuple[str, Ing
     Raises:
       UserError: if there is no data set, another version wrote it, or its images are not known.
     """
-    if os.path.isdir(data_dir):  # An update may have been stopped just before its end.
+    # An update may have been stopped just before its end.
+    if not files.is_local(data_dir) or os.path.isdir(data_dir):
         with hold_lock(data_dir):
             take_place(data_dir)
     if not has_manifest(data_dir) and RunFolder(data_dir).list_data_sets():

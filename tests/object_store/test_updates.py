@@ -1,10 +1,17 @@
 """Unchanged images are taken from an earlier data set wherever they, it and the next one are."""
 
+import itertools
+import json
+
 import pytest
 
+from image_pipeline import api, cli
 from image_pipeline.components import files
+from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
+from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.ingest import prepare_chunk
 from image_pipeline.components.ingest.earlier import count_taken, find_earlier
+from image_pipeline.components.stores import remote
 from tests.drawings import draw, encode_png
 from tests.object_store.runs import ingest, read_tree
 
@@ -37,3 +44,80 @@ def test_only_what_changed_is_read(store, tmp_path, monkeypatch, places):
     assert (sorted(read), count_taken(after)) == (["a/3.png", "b/new.png"], 11)
     ingest(images, str(tmp_path / "fresh"))
     assert read_tree(after) == read_tree(str(tmp_path / "fresh"))
+
+
+_OPTIONS = {"shards": 2, "splits": {"train": 0.7, "eval": 0.3}, "max_bad_fraction": 0.5}
+
+
+@pytest.fixture(params=["gs", "s3"])
+def data(request, store):
+    """A data set in the store, by both schemes, one of whose images is damaged, and its images."""
+    root = f"{request.param}://bucket/in-place/{request.param}"
+    files.delete_tree(root)
+    images, data = f"{root}/images", f"{root}/data"
+    _write(images, [f"{label}/{number}.png" for label in "ab" for number in range(6)], 0)
+    files.write_file(f"{images}/a/bad.png", b"no picture")
+    api.ingest(images, data, **_OPTIONS)
+    _write(images, ["a/3.png", "b/new.png", "a/bad.png"], 50)
+    files.delete(f"{images}/b/2.png")
+    return images, data
+
+
+def _read_set(root):
+    """What a data set holds, but for what is known of its sources and of the machine."""
+    return {name: content for name, content in read_tree(root).items() if name[0] != "."}
+
+
+def test_a_data_set_in_a_store_is_updated(data, tmp_path, monkeypatch, capsys):
+    images, data = data
+    read, real = [], remote.read_file
+    with monkeypatch.context() as patched:
+        patched.setattr(remote, "read_file", lambda uri, *at: read.append(uri) or real(uri, *at))
+        assert cli.call(["update", data, "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    opened = {uri.removeprefix(f"{images}/") for uri in read if uri.startswith(images)}
+    assert opened == {"a/3.png", "b/new.png", "a/bad.png"}
+    assert (summary["written_before"], summary["written"], summary["taken"]) == (12, 13, 10)
+    assert summary["changed"] == {"new": 2, "gone": 1, "other bytes": 1}
+    api.ingest(images, str(tmp_path / "fresh"), **_OPTIONS)
+    assert _read_set(data) == _read_set(str(tmp_path / "fresh"))
+    names = {name for name in read_tree(data) if name[0] == "."}
+    assert names == {".source.json"}  # Of `.next` and of the working folder nothing is left.
+    read.clear()
+    assert api.ingest(images, data, **_OPTIONS)["taken"] == 13
+
+
+@pytest.mark.wide
+def test_an_update_in_a_store_that_is_stopped_at_any_write_goes_on(data, tmp_path, monkeypatch):
+    images, data = data
+    api.ingest(images, str(tmp_path / "fresh"), **_OPTIONS)
+    old, new = (read_manifest(root).checksum for root in (data, str(tmp_path / "fresh")))
+    create, delete = remote.create, remote.delete
+    seen = []
+    for stop_at in itertools.count():
+        calls = itertools.count()
+
+        def stop_or(call, calls=calls, stop_at=stop_at):
+            def called(*arguments):
+                if next(calls) >= stop_at:  # As of a process that is gone, nothing follows.
+                    raise OSError("stopped")
+                return call(*arguments)
+
+            return called
+
+        with monkeypatch.context() as patched:
+            patched.setattr(remote, "create", stop_or(create))
+            patched.setattr(remote, "delete", stop_or(delete))
+            try:
+                api.ingest(images, data, **_OPTIONS)
+            except Exception as error:
+                assert "stopped" in str(error)
+        is_there = has_manifest(data)
+        seen.append(read_manifest(data).checksum if is_there else None)
+        if is_there:
+            assert verify_data_set(data) == []
+        if seen[-1] == new:
+            break
+    assert seen[0] == old and set(seen) == {old, None, new}
+    api.ingest(images, data, **_OPTIONS)
+    assert _read_set(data) == _read_set(str(tmp_path / "fresh"))
