@@ -1,5 +1,7 @@
 """Every row comes back once, in the range of its key, and ranges are in the keys' order."""
 
+import errno
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -65,3 +67,12 @@ def test_other_fields_are_as_they_were():
     rows = _rows([7, 8])
     selected = select(rows, np.dtype([("hash", np.uint64), ("shard", np.int64)]), shard=-1)
     assert selected.tolist() == [(7, -1), (8, -1)]
+
+
+def test_a_full_disk_is_told_as_the_system_does(tmp_path):
+    spread = Ranges(str(tmp_path), ROW, 3)
+    (folder,) = tmp_path.iterdir()
+    (folder / "0").symlink_to("/dev/full")
+    with pytest.raises(OSError) as caught:
+        spread.add_by_hash(_rows([1, 2, 3]), np.array([1, 2, 3], np.uint64))
+    assert caught.value.errno == errno.ENOSPC
