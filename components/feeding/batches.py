@@ -22,7 +22,7 @@ from image_pipeline.components.dataset.index import find_image, read_index, read
 from image_pipeline.components.dataset.manifest import Manifest, read_whole_manifest
 from image_pipeline.components.dataset.paths import INDEX
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.analysis import Analysis, read_graph
+from image_pipeline.components.feeding.analysis import read_graph
 from image_pipeline.components.feeding.found_columns import (
     find_columns,
     find_labels,
@@ -126,8 +126,7 @@ class Batches:
             read_index(self._paths, manifests), view, feeding, self._passes, self._columns
         )
         if self._graph is not None:
-            named = _NamedGraph(graph_dir or "", self._graph)
-            check_fits(named, manifests, self._paths, feeding, mode)
+            check_fits(graph_dir or "", self._graph, None, manifests, self._paths, feeding, mode)
         self._reader.check_step(first_step)
         self._reader.hold_decoded(self._reader.plan_memory(mode))
         self.class_names = self._name_classes(manifests)
@@ -431,31 +430,6 @@ class Batches:
     def __repr__(self) -> str:
         """Is the same in every process."""
         return f"Batches({', '.join(map(repr, self._arguments['data_dirs']))}, {self._position})"
-
-
-@dataclasses.dataclass(frozen=True)
-class _NamedGraph:
-    """A transform graph by what its analysis says, for `check_fits`."""
-
-    folder: str
-    analysis: Analysis
-
-    @property
-    def columns(self) -> tuple[record.Column, ...]:
-        return tuple(record.Column(key, "bytes") for key in self.analysis.columns)
-
-    @property
-    def label(self) -> record.Column | None:
-        key = self.analysis.label
-        return None if key is None else record.Column(key, "bytes")
-
-    @property
-    def class_names(self) -> list[str]:
-        return [known.name for known in self.analysis.classes]
-
-    def find_ids(self, labels: Sequence[str]) -> list[int]:
-        ids = {name: number for number, name in enumerate(self.class_names)}
-        return [ids.get(label, -1) for label in labels]
 
 
 def _follow(start: Position, steps_per_epoch: int, last: int | None) -> Iterator[Position]:

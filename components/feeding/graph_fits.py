@@ -7,8 +7,8 @@ import collections
 import functools
 import logging
 import re
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.compute as pc
@@ -17,7 +17,7 @@ from image_pipeline.components.dataset.index import find_index, is_indexed, read
 from image_pipeline.components.dataset.index_file import index_name
 from image_pipeline.components.dataset.manifest import Manifest, Square, hash_manifest
 from image_pipeline.components.dataset.paths import group_by_root, numbers_by_split
-from image_pipeline.components.dataset.record import LABEL_ID, Column
+from image_pipeline.components.dataset.record import LABEL_ID
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.analysis import Analysis, read_vocabulary
 from image_pipeline.components.feeding.found_columns import Manifests
@@ -40,35 +40,10 @@ _MOST_NAMED = 3
 _LOG = logging.getLogger(__name__)
 
 
-class Graph(Protocol):
-    """What is asked of a transform graph: a `TransformGraph`, or what its analysis alone says."""
-
-    @property
-    def folder(self) -> str:
-        """Where it is."""
-
-    @property
-    def analysis(self) -> Analysis | None:
-        """What it says of itself."""
-
-    @property
-    def columns(self) -> Sequence[Column]:
-        """The columns that it reads beside image and label."""
-
-    @property
-    def label(self) -> Column | None:
-        """The column that the label is made of; None for a class."""
-
-    @property
-    def class_names(self) -> Sequence[str]:
-        """The classes, in the order of their ids."""
-
-    def find_ids(self, labels: Sequence[str]) -> list[int]:
-        """The ids of labels, -1 of one that has none."""
-
-
 def check_fits(
-    graph: Graph,
+    graph_dir: str,
+    analysis: Analysis | None,
+    graph: "TransformGraph | None",
     manifests: Manifests,
     paths: Sequence[str],
     feeding: FeedingOptions,
@@ -76,28 +51,36 @@ def check_fits(
 ) -> None:
     """Checks a graph against what manifests say of the data sets.
 
+    Args:
+      graph_dir: the graph's folder.
+      analysis: what it says of itself; None of a graph of tf.Transform's own.
+      graph: the graph; None where its analysis alone is read, without TensorFlow.
+      manifests: those of the data sets, by their folders.
+      paths: of the shards that are read.
+      feeding: which records are read.
+      mode: of reading.
+
     Raises:
       UserError: if it was made for other labels, or pixels that mean something else.
     """
-    analysis = graph.analysis
     hashes = {} if analysis is None else {root: hash_manifest(root) for root in manifests}
     if analysis is not None and mode == "train":
-        _compare_sets(graph.folder, set(analysis.manifests), set(hashes.values()))
+        _compare_sets(graph_dir, set(analysis.manifests), set(hashes.values()))
     for root, manifest in manifests.items():
-        _check_labels(graph, manifest, root)
+        _check_labels(analysis, graph, manifest, root)
         if manifest.has_class_ids:
-            names = read_vocabulary(graph.folder) or []
-            _compare_ids(tuple(names), manifest.class_names, graph.folder, root)
+            names = read_vocabulary(graph_dir) or []
+            _compare_ids(tuple(names), manifest.class_names, graph_dir, root)
         # The analysis has already reported what its own data set lacks.
         if analysis is None or hashes[root] in analysis.manifests:
             continue
-        _check_pixels(analysis, manifest, graph, root)
+        _check_pixels(analysis, manifest, graph_dir, root)
         if (kind := analysis.label_kind) in (MASKS, BOXES):
             known, found = analysis.mask_classes or analysis.box_classes, kind.class_names(manifest)
-            _check_ids(kind.name, known or [], found, graph, root)
+            _check_ids(kind.name, known or [], found, graph_dir, root)
         else:
             own = dict(group_by_root(paths))[root]
-            _check_classes(graph, analysis, manifest, root, own, feeding, mode)
+            _check_classes(graph_dir, analysis, graph, manifest, root, own, feeding, mode)
 
 
 def check_view(graph: "TransformGraph", view: ViewOptions) -> None:
@@ -113,13 +96,16 @@ def check_view(graph: "TransformGraph", view: ViewOptions) -> None:
         )
 
 
-def _check_labels(graph: Graph, manifest: Manifest, root: str) -> None:
+def _check_labels(
+    analysis: Analysis | None, graph: "TransformGraph | None", manifest: Manifest, root: str
+) -> None:
     """Checks that a data set has the labels that the graph makes ids of: of one kind."""
-    if graph.analysis is None:  # It does not tell whether there were masks or boxes.
+    if analysis is None:  # It does not tell whether there were masks or boxes.
+        assert graph is not None
         found = find_kind([] if manifest.label is None else [manifest.label])
         wanted = find_kind(graph.columns)
     else:
-        found, wanted = find_kind(manifest.columns), graph.analysis.label_kind
+        found, wanted = find_kind(manifest.columns), analysis.label_kind
     if found is not wanted:
         raise UserError(
             f"the transform graph is of {wanted.name}, but the labels of {root!r} are "
@@ -128,7 +114,7 @@ def _check_labels(graph: Graph, manifest: Manifest, root: str) -> None:
         )
 
 
-def _check_pixels(analysis: Analysis, manifest: Manifest, graph: Graph, root: str) -> None:
+def _check_pixels(analysis: Analysis, manifest: Manifest, graph_dir: str, root: str) -> None:
     """Checks that the same numbers mean the same: their type, and how sounds were drawn."""
     prepare = manifest.options.get("prepare", {})
     for name, was, now in (
@@ -138,10 +124,10 @@ def _check_pixels(analysis: Analysis, manifest: Manifest, graph: Graph, root: st
     ):
         if was != now:
             raise UserError(
-                f"the transform graph in {graph.folder!r} is of images with ingest.prepare.{name} "
+                f"the transform graph in {graph_dir!r} is of images with ingest.prepare.{name} "
                 f"{show(was)}, but {root!r} has {show(now)}; {_WAY_OUT}."
             )
-    _compare_shapes(analysis.resize, manifest.square, graph.folder, root)
+    _compare_shapes(analysis.resize, manifest.square, graph_dir, root)
 
 
 @functools.cache  # Once, for all data sets of a process that feed from the same.
@@ -165,13 +151,13 @@ def _compare_shapes(
 
 
 def _check_ids(
-    what: str, known: Sequence[str], found: Sequence[str], graph: Graph, root: str
+    what: str, known: Sequence[str], found: Sequence[str], graph_dir: str, root: str
 ) -> None:
     """Checks that ids, which are stored as such, mean the same classes."""
     if list(found) != list(known[: len(found)]):
         raise UserError(
             f"the {what} of {root!r} must have the classes of the transform graph in "
-            f"{graph.folder!r} in the same order, {show(list(known))}, got "
+            f"{graph_dir!r} in the same order, {show(list(known))}, got "
             f"{show(list(found))}; {_WAY_OUT}."
         )
 
@@ -211,8 +197,9 @@ def _compare_ids(
 
 
 def _check_classes(
-    graph: Graph,
+    graph_dir: str,
     analysis: Analysis,
+    graph: "TransformGraph | None",
     manifest: Manifest,
     root: str,
     paths: Sequence[str],
@@ -221,7 +208,17 @@ def _check_classes(
 ) -> None:
     """Refuses classes or tags that were not analysed: nobody has been told of them."""
     counts = _count_labels(manifest, paths)
-    unknown = _find_unknown(graph, analysis, counts)
+    known = set(analysis.other_labels or ()).union(*analysis.unknown_classes.values())
+    unknown = sorted(each for each in counts if each not in known and not _NO_CLASS.fullmatch(each))
+    if unknown:
+        vocabulary = set(read_vocabulary(graph_dir) or ())
+        unknown = [name for name in unknown if name not in vocabulary]
+    # A `preprocessing_fn` may number other names than it says, or look at further columns.
+    if unknown and manifest.label is None and analysis.columns:
+        return
+    if unknown and manifest.label is None and graph is not None:
+        ids = zip(unknown, graph.find_ids(unknown), strict=True)
+        unknown = [name for name, number in ids if number < 0]
     if unknown and manifest.label is None and feeding.select.where is not None:
         index = find_index(paths)
         if index is not None:  # Without one, the option is refused.
@@ -232,7 +229,7 @@ def _check_classes(
         kind, fed = ("classes", "-1") if manifest.label is None else ("tags", "0")
         more = f" and {len(unknown) - _MOST_NAMED:,} more" if len(unknown) > _MOST_NAMED else ""
         raise UserError(
-            f"the transform graph in {graph.folder!r} does not know {kind} of {root!r}: "
+            f"the transform graph in {graph_dir!r} does not know {kind} of {root!r}: "
             f"{', '.join(map(show, unknown[:_MOST_NAMED]))}{more} ({records:,} records), which "
             f"would be fed as {fed}; {_WAY_OUT}, or leave them out by feeding.select.where."
         )
@@ -248,17 +245,3 @@ def _count_labels(manifest: Manifest, paths: Sequence[str]) -> collections.Count
         name = index_name(manifest.label)
         counts.update(pc.list_flatten(read_table(paths, [name])[name]).to_pylist())
     return counts
-
-
-def _find_unknown(graph: Graph, analysis: Analysis, labels: Iterable[str]) -> list[str]:
-    """Those that get no id, though nothing that was analysed had none."""
-    known = set(analysis.other_labels or ()).union(*analysis.unknown_classes.values())
-    left = sorted(name for name in labels if name not in known and not _NO_CLASS.fullmatch(name))
-    if left:
-        vocabulary = set(graph.class_names)
-        left = [name for name in left if name not in vocabulary]
-    if not left or graph.label is not None:
-        return left
-    # A `preprocessing_fn` may number other names than it says, or look at further columns.
-    ids = [0] * len(left) if graph.columns else graph.find_ids(left)
-    return [name for name, number in zip(left, ids, strict=True) if number < 0]

@@ -128,7 +128,8 @@ def input_fn(
         check_view(graph, view)
     manifests = read_manifests(files)
     if graph is not None:
-        check_fits(graph, manifests, match_files(files), feeding, mode)
+        paths = match_files(files)
+        check_fits(graph.folder, graph.analysis, graph, manifests, paths, feeding, mode)
     if mode == "train" and feeding.augment is None:
         _LOG.info(_PLAIN_VIEWS)
     passes = Passes(
