@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
+from image_pipeline import api
 from image_pipeline.components import contract
 from image_pipeline.components.dataset.manifest import seal
 from image_pipeline.components.errors import UserError
@@ -64,6 +65,13 @@ def folder(tmp_path_factory):
     ):
         run_analysis(str(folder / "own"), str(folder / graph), VIEW, options, make_pipeline)
     return folder
+
+
+@pytest.mark.parametrize(("name", "ids"), [("same", {0, 1}), ("fewer", {1})])
+def test_batches_of_another_data_set_with_classes_that_the_graph_knows(folder, name, ids):
+    data, graph = str(folder / name), str(folder / "graph")
+    read = api.batches(data, "train", graph, batch_size=4)
+    assert {id_ for batch in read for id_ in batch["label"].tolist()} == ids
 
 
 def test_training_on_some_of_the_analysed_data_sets_is_told(folder, tmp_path, caplog):
