@@ -18,6 +18,7 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.examples import find_bytes
 from image_pipeline.components.dataset.fetched import FetchedRecords, KeptShards, Place
 from image_pipeline.components.dataset.index import Entry, RecordIndex
+from image_pipeline.components.dataset.paths import MANIFEST
 from image_pipeline.components.dataset.tfrecord import (
     FOOTER_BYTES,
     HEADER_BYTES,
@@ -66,6 +67,15 @@ def _unreadable(path: str, error: OSError) -> UserError:
     )
 
 
+def _stamp(root: str) -> tuple[int, int] | None:
+    """Tells a data set's manifest from another one; None if there is none."""
+    try:
+        found = os.stat(files.join(root, MANIFEST))
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
 def _find_place(entry: Entry) -> Place:
     return entry.shard, entry.offset, HEADER_BYTES + entry.length + FOOTER_BYTES
 
@@ -91,6 +101,7 @@ class StoredRecords:
         self._max_open = max_open
         self._files: collections.OrderedDict[int, BinaryIO] = collections.OrderedDict()
         self._lock = threading.Lock()
+        self._manifests = {} if self.in_store else {each: _stamp(each) for each in index.roots}
 
     def announce(self, entries: Sequence[Entry]) -> None:
         """Begins to fetch records, where they are in a store, for later reads; until `release`."""
@@ -169,6 +180,7 @@ class StoredRecords:
             file = self._files.pop(shard, None)
             if file is None:
                 file = self._open(shard)
+                self._refuse_another(shard)
                 while len(self._files) >= self._max_open:
                     # Not closed here: another thread may read it. It closes with its last user.
                     self._files.popitem(last=False)
@@ -182,6 +194,18 @@ class StoredRecords:
             return open(path, "rb", buffering=0)
         except OSError as error:
             raise _unreadable(path, error) from error
+
+    def _refuse_another(self, shard: int) -> None:
+        """Refuses a shard, once it is open, if its data set is another one by now.
+
+        That may have records of the same sizes, with other labels than the index has. Its manifest
+        is the last to arrive, and the one before is the first to leave.
+        """
+        for root, stamp in self._manifests.items():
+            if self.index.shard_paths[shard].startswith(f"{root}/") and _stamp(root) != stamp:
+                raise UserError(
+                    f"The data set {root!r} was replaced while it was read; start again."
+                )
 
     def bad_record(self, at: int | Entry, problem: object) -> UserError:
         """The error of a record that cannot be read or decoded."""

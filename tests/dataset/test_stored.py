@@ -1,5 +1,6 @@
 import copy
 import gc
+import pathlib
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 
@@ -111,6 +112,19 @@ def test_a_shard_that_is_gone(copied):
         UserError, match=r"Cannot read the shard .*; if it is gone or was changed, run ingest again"
     ):
         StoredRecords(index).read(0)
+
+
+def test_a_data_set_that_was_replaced_gives_no_records_of_the_new_one(copied):
+    root = pathlib.Path(copied[0]).parent.parent
+    records, again = (StoredRecords(read_index(copied)) for _ in range(2))
+    first = records.read(0, verify=True)
+    shutil.copy(root / "manifest.json", root / "new")
+    (root / "new").rename(root / "manifest.json")
+    assert records.read(0, verify=True) == first  # Of the file that is open.
+    with pytest.raises(
+        UserError, match=f"^The data set '{root}' was replaced while it was read; s"
+    ):
+        again.read(0, verify=True)
 
 
 def test_records_of_a_store_are_requests_for_what_they_take(train_shards, monkeypatch):
