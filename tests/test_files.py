@@ -79,7 +79,7 @@ def test_what_the_disk_refused_in_the_meantime_fails_the_write(tmp_path, monkeyp
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES])
 def test_a_place_that_cannot_be_written_is_the_users_error(tmp_path, code):
     with (
-        pytest.raises(UserError, match=rf"Cannot write .*file: {os.strerror(code)}; put that"),
+        pytest.raises(UserError, match=rf"Cannot write .*file: {os.strerror(code)}; fix that"),
         files.write_atomically(str(tmp_path / "file")),
     ):
         raise OSError(code, "x")
