@@ -271,6 +271,10 @@ class RecordIndex:
         """Reads where some records are (rows int64 [n]): by `take`, 50 µs and 1 µs a record."""
         return self.take(rows).list_entries(rows)
 
+    def root_of(self, shard: int) -> str:
+        """The folder of the data set that a shard is of."""
+        return self.roots[self._data_set_of[shard]]
+
     def describe(self, row: int) -> str:
         """Names a record for a message: its shard, its number there and its source."""
         shard = int(np.searchsorted(self.starts, row, "right")) - 1

@@ -68,7 +68,7 @@ def _unreadable(path: str, error: OSError) -> UserError:
 
 
 def _stamp(root: str) -> tuple[int, int] | None:
-    """Tells a data set's manifest from another one; None if there is none."""
+    """Tells a data set's manifest from another one; None if there is none, or in a store."""
     try:
         found = os.stat(files.join(root, MANIFEST))
     except OSError:
@@ -101,7 +101,7 @@ class StoredRecords:
         self._max_open = max_open
         self._files: collections.OrderedDict[int, BinaryIO] = collections.OrderedDict()
         self._lock = threading.Lock()
-        self._manifests = {} if self.in_store else {each: _stamp(each) for each in index.roots}
+        self._stamps = {root: _stamp(root) for root in index.roots}
 
     def announce(self, entries: Sequence[Entry]) -> None:
         """Begins to fetch records, where they are in a store, for later reads; until `release`."""
@@ -124,7 +124,8 @@ class StoredRecords:
           The serialized tf.train.Example.
 
         Raises:
-          UserError: if the shard ends before the record, or a checksum is wrong.
+          UserError: if the shard ends before the record, a checksum is wrong, or the data set was
+            replaced since (seen on a local disk, when a shard is opened).
         """
         entry = self.locate(at)
         place = _find_place(entry)
@@ -201,11 +202,9 @@ class StoredRecords:
         That may have records of the same sizes, with other labels than the index has. Its manifest
         is the last to arrive, and the one before is the first to leave.
         """
-        for root, stamp in self._manifests.items():
-            if self.index.shard_paths[shard].startswith(f"{root}/") and _stamp(root) != stamp:
-                raise UserError(
-                    f"The data set {root!r} was replaced while it was read; start again."
-                )
+        root = self.index.root_of(shard)
+        if _stamp(root) != self._stamps[root]:
+            raise UserError(f"The data set {root!r} was replaced while it was read; start again.")
 
     def bad_record(self, at: int | Entry, problem: object) -> UserError:
         """The error of a record that cannot be read or decoded."""
