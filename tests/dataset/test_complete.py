@@ -104,7 +104,7 @@ def test_a_store_that_does_not_answer_is_a_sentence(data, monkeypatch):
         raise PermissionError(13, "Permission denied", path)
 
     monkeypatch.setattr(files, "stat_file", fails)
-    with pytest.raises(UserError, match=r"listed: .*Permission denied.*fix that"):
+    with pytest.raises(UserError, match=r"cannot be listed: .*Permission denied.*fix that"):
         _check(data)
 
 

@@ -20,7 +20,7 @@ def test_slices_are_columns_of_one_value():
     types = find_types(further)
     assert (types["camera"], types["image/height"]) == ("bytes", "int64")
     for name in ("words", "lens"):
-        with pytest.raises(UserError, match=f"names '{name}', not a .*known: .*camera"):
+        with pytest.raises(UserError, match=f"names '{name}', not a column .*known: .*camera"):
             check(SLICES, evaluation=EvaluationOptions(slices=(name,)), columns=further)
 
 

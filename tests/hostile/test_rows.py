@@ -21,7 +21,11 @@ ROWS = {
     "scans": (_ALLOWED, 0, r"rejected +1 \(unsupported 1\)"),
     "many": (_ALLOWED, 0, r"rejected +4 \(unsupported 4\)"),
     "zeros_64MB.tfrecord.gz": ((), 1, "If the 67,108,864 values of 'image' are an image, state"),
-    "numbers_64MB.tfrecord.gz": ((), 1, "not a tf.Example .it has too many fields or numbers"),
+    "numbers_64MB.tfrecord.gz": (
+        (),
+        1,
+        "it is not a tf.Example .it has too many fields or numbers",
+    ),
     "rows_1e12.h5": ((), 1, r"says that it has 1,000,000,000,000 rows, in [\d,]+ bytes"),
     "huge_chunk.h5": ((), 1, r"X: in chunks of \[2, 20000, 20000, 3\], 2,400,000,000 bytes each"),
     "unpacks.h5": ((), 1, "a chunk of '/y' has 1,043,644 bytes, packed, where 10,000 are all its"),

@@ -124,7 +124,10 @@ def test_cells_of_any_length_are_read(tmp_path):
     ("row", "says"),
     [
         ('"1.png"x,a', r"x.csv:2: it is not a row \(',' expected after '\"'\); correct its quotes"),
-        ("1.png," + "a" * 200, r"x.csv:2: it is not a row \(field larger than field limit"),
+        (
+            "1.png," + "a" * 200,
+            r"x.csv:2: it is not a row \(field larger than field limit \(100\)\)",
+        ),
         ("1.png", "x.csv:2: the first line names 2 columns, but it has 1"),
     ],
 )

@@ -184,7 +184,10 @@ def test_an_empty_split_is_the_users_error():
 @pytest.mark.parametrize(
     ("options", "way_out"),
     [
-        ({"label_pattern": None}, r"split all of them again with ingest.columns={split: null}\.$"),
+        (
+            {"label_pattern": None},
+            r"or split all of them again with ingest.columns={split: null}\.$",
+        ),
         (
             {"split_pattern": "(?P<split>a)/", "label_pattern": "[^/]+/(?P<label>x)"},
             r"""again with --set 'ingest.label_pattern="\[\^/\]\+/\(\?P<label>x\)"'\.$""",

@@ -115,7 +115,7 @@ def test_images_are_found_in_other_folders_and_folders_name_the_splits(tmp_path)
         (RECTANGLE | {"label": " "}, "bad.json has a shape without a label, {'label': ' '"),
         (RECTANGLE | {"points": [[1, 2]]}, "bad.json has a rectangle of 'cat' of 1 points"),
         (POLYGON | {"points": [[1, 2], [3]]}, "bad.json has a shape of 'dog' whose points are no"),
-        (POLYGON | {"points": [[1, 10**400]]}, "bad.json is not valid|whose points are not pairs"),
+        (POLYGON | {"points": [[1, 10**400]]}, "is not valid JSON|whose points are not pairs"),
         (CIRCLE | {"points": [[1, 2], [1e999, 3]]}, "'ant' whose points are not finite"),
         (POLYGON | {"shape_type": "splat"}, "the type 'splat', which is not drawn"),
         (POLYGON | {"label": "\ud800"}, "bad.json is not valid JSON .*surrogates not allowed"),

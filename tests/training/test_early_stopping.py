@@ -65,9 +65,8 @@ def test_without_patience_nothing_is_done():
 def test_it_says_why_training_ended(caplog):
     with caplog.at_level(logging.INFO):
         _play([1, 2], early_stopping_patience=1)
-    assert "ends after epoch 2: val_loss has not become better than epoch 1's 1 for 1" in (
-        caplog.text
-    )
+    ours = [each.message for each in caplog.records if each.name == EarlyStopping.__module__]
+    assert "ends after epoch 2: val_loss has not become better than epoch 1's 1 for 1" in ours[-1]
 
 
 def test_an_unknown_figure_is_refused():
