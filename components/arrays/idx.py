@@ -115,13 +115,11 @@ _KIND = "idx"
 
 
 def _read_shape(path: str, sides: int) -> tuple[int, ...]:
-    data = _read(path)
+    data, name = _read(path), os.path.basename(path)
     if len(data) < 4 + 4 * sides or data[:3] != b"\0\0\x08" or data[3] != sides:
-        name = os.path.basename(path)
         raise TableError(1, f"{name} is not an IDX file of bytes with {sides} dimensions.")
     shape = struct.unpack_from(f">{sides}I", data, 4)
     if len(data) != 4 + 4 * sides + int(np.prod(shape, dtype=np.int64)):
-        name = os.path.basename(path)
         raise TableError(1, f"{name} has {len(data):,} bytes, but its dimensions say otherwise.")
     return shape
 

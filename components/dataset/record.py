@@ -94,7 +94,7 @@ COLUMNS = (*METADATA_COLUMNS, IMAGE_COLUMN)
 CLASS_ID_COLUMN = Column(LABEL_ID, "int64")
 """What records that number their class have, too; see `Manifest.class_names`."""
 
-# The further columns of labels that are not class, by the type of a table's column of labels.
+# The further columns of labels that are not classes, by the type of a table's column of labels.
 LABEL_COLUMNS = {
     "strings": Column(TAGS, "bytes", is_list=True),
     "float": Column(VALUE, "float32"),

@@ -75,7 +75,8 @@ def find_form(objects: Sequence[Any]) -> BoxForm | None:
 def join_boxes(image: Any, form: BoxForm) -> Any:
     """The row of an image: `file_name` and `boxes`; what is not an object stays as it is.
 
-    What BDD100K says of the image, in `attributes`, is a column each; lanes, areas are not boxes.
+    What BDD100K says of the image, in `attributes`, is a column each; lanes and areas are
+    not boxes.
     """
     if not isinstance(image, dict):
         return image

@@ -7,8 +7,8 @@ merged in float64 (Chan et al. 1979), whose last digits depend on these.
 Sums over the views as they are read are made where these are decoded. An analyzer gets what
 TensorFlow computes of a batch, so pixels would be copied to Arrow, to TensorFlow and back only to
 be summed. The threads that decode make the sums instead (`record_batches.PixelSums`), which travel
-beside the batch, in a column beside the graph's inputs: the analyzer follows the pipeline back
-to the batches that its input is computed of, and adds up that column.
+with the batch, in a column that is not an input of the graph: the analyzer follows the pipeline
+back to the batches that its input is computed of, and adds up that column.
 """
 
 import contextlib
