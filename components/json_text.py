@@ -17,12 +17,12 @@ _MOST_DIGITS = 20
 
 
 def once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON by its pairs; raises ValueError if a key is there twice."""
+    """An object of JSON by its pairs; raises ValueError if a key appears twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {show(twice)} is there twice")
+        raise ValueError(f"the key {show(twice)} appears twice")
     return found
 
 

@@ -116,7 +116,7 @@ def _explain(error: Mapping[str, Any], kind: type[Options], within: Sequence[str
         message = error["msg"].removeprefix("Value error, ")
         if error["type"] == "value_error":
             return "\n".join(f"  {location or 'config'}: {line}" for line in message.split("\n"))
-        hint = f"; what Keras calls so is here {_ELSEWHERE[key]}" if key in _ELSEWHERE else ""
+        hint = f"; the equivalent here is {_ELSEWHERE[key]}" if key in _ELSEWHERE else ""
         return f"  {location}: {message}, got {show(error['input'])}{hint}"
     known = _known_keys(kind, error["loc"][:-1])
     hint = f"here that is {_ELSEWHERE[key]}; " if key in _ELSEWHERE else suggest(key, known)

@@ -66,7 +66,7 @@ class Spool(Generic[Item]):
             self._file.flush()
         except OSError as error:
             self._error = UserError(
-                f"What was listed cannot be kept in {tempfile.gettempdir()!r} ({error.strerror}); "
+                f"The listing cannot be kept in {tempfile.gettempdir()!r} ({error.strerror}); "
                 "free some space there, or set TMPDIR to a folder that has some."
             )
             raise self._error from error

@@ -25,7 +25,7 @@ def parse_yaml(text: str) -> Any:
     try:
         return yaml.load(text, _Loader)
     except (OverflowError, ValueError) as error:  # Of "\U00110000", and nothing else.
-        raise yaml.YAMLError("text in quotes has a character that there is none of") from error
+        raise yaml.YAMLError("quoted text escapes a character that does not exist") from error
 
 
 class _Loader(yaml.SafeLoader):
@@ -47,7 +47,8 @@ class _Loader(yaml.SafeLoader):
         self._depth -= 1
         if node not in self._measured:
             if is_alias:
-                raise yaml.composer.ComposerError(None, None, "an alias of what it is in", mark)
+                problem = "an alias of a value that contains it"
+                raise yaml.composer.ComposerError(None, None, problem, mark)
             found = [self._measured[child] for child in _list_children(node)]
             values = 1 + sum(count for count, _ in found)
             depth = 1 + max((below for _, below in found), default=0)

@@ -186,7 +186,7 @@ def _open(data: bytes) -> Any:
         message = f"{file.frames:,} samples of {file.channels} channels, more than"
         raise BadImage(UNSUPPORTED, f"{message} {_MOST_SAMPLES:,} in all; cut the sound in pieces")
     if not LOWEST_RATE_HZ <= file.samplerate <= HIGHEST_RATE_HZ:
-        message = f"{file.samplerate} samples a second; read are {LOWEST_RATE_HZ} to"
+        message = f"{file.samplerate} samples a second; supported are {LOWEST_RATE_HZ} to"
         raise BadImage(UNSUPPORTED, f"{message} {HIGHEST_RATE_HZ}")
     return file
 

@@ -113,7 +113,7 @@ def _read_tag(image: Image.Image, tag: int) -> tuple[int, ...]:
     value = call_decoder(image.tag_v2.get, tag, ())  # type: ignore[attr-defined]
     values = value if isinstance(value, tuple) else (value,)
     if not all(isinstance(number, int) and 0 <= number < 2**32 for number in values):
-        raise BadImage(CORRUPT, f"tag {tag} of the TIFF is {value!r}, no 32-bit number")
+        raise BadImage(CORRUPT, f"tag {tag} of the TIFF is {value!r}, not a 32-bit number")
     return values
 
 
@@ -193,14 +193,14 @@ def _check_places(image: Image.Image, layout: TiffLayout) -> None:
         tile_width, rows = width, min(strip_rows or height, height)
         places = -(-height // rows)
     if not len(offsets) == len(lengths) == places:
-        message = f"{len(offsets)} strips or tiles, where the size asks for {places}"
+        message = f"{len(offsets)} strips or tiles, but its size needs {places}"
         raise BadImage(CORRUPT, message)
     needed = np.full(places, rows * tile_width)
     if rows and height % rows and not _read_tag(image, _TILE_OFFSETS):
         needed[-1] = height % rows * width
     needed *= max(layout.bits) // 8 * len(layout.bits)
     if layout.compression == _NO_COMPRESSION and (np.array(lengths) < needed).any():
-        raise BadImage(TRUNCATED, "a strip or tile has fewer bytes than its pixels ask for")
+        raise BadImage(TRUNCATED, "a strip or tile has fewer bytes than its pixels need")
 
 
 def _resolve_extra(pixels: np.ndarray, layout: TiffLayout) -> np.ndarray:

@@ -97,8 +97,8 @@ def _list_named(named: str, options: IngestOptions) -> Iterator[_Listed]:
         return
     if not kind.lists_images:
         raise UserError(
-            f"{named!r} is a generator, whose images are known when it has run; ingest it, and "
-            "name the data set that it makes."
+            f"{named!r} is a generator, whose images are only known once it has run; ingest it, "
+            "and name the data set that it makes."
         )
     source, _ = open_complete(named, options)
     ref = None

@@ -188,8 +188,8 @@ def forecast_ingest(
     """
     if not kind_of(images_dir).lists_images:
         raise UserError(
-            f"How many images {images_dir} makes is known when it has run, so nothing is forecast; "
-            "ingest it, or save some of its images to a folder and plan with that."
+            f"How many images {images_dir} makes is only known once it has run, so nothing is "
+            "forecast; ingest it, or save some of its images to a folder and plan with that."
         )
     listing, encodings = list_images(images_dir, options), get_args(Encoding)
     forecast = forecast_files(

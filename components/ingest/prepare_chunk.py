@@ -83,7 +83,7 @@ _OF_ROWS = (MISSING_FILE, "no_label", "unknown_label", "unknown_split", "no_mask
 _LEFT_OUT = SkippedFile(LEFT_OUT, "named by ingest.leave_out")
 _RARE = SkippedFile("rare_class", "its class has fewer images than ingest.labels.min_images")
 _OTHER_MASK = SkippedFile(
-    "other_mask", "named as a mask is, but as neither ingest.masks.images nor .masks says"
+    "other_mask", "named like a mask, but fits neither ingest.masks.images nor .masks"
 )
 
 Read = bytes | BadImage | SkippedFile | Known

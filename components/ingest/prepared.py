@@ -263,10 +263,10 @@ def _check(data: bytes, path: str, length: int, crc32c: int, record_length: int 
         try:
             values = record.read_features(data, [record.MASK_COLUMN, record.IMAGE_COLUMN])
         except ValueError as error:
-            raise _damaged(path, "is not as it was written") from error
+            raise _damaged(path, "has changed since it was written") from error
         data = values[record.MASK] + values[record.IMAGE]
     if len(data) != length or google_crc32c.value(data) != crc32c:
-        raise _damaged(path, "is not as it was written")
+        raise _damaged(path, "has changed since it was written")
     return data
 
 

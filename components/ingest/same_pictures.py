@@ -119,8 +119,8 @@ class Pictures:
                 what = "picture of the bytes of" if sha256 else "picture called"
                 raise UserError(
                     f"{self.data_dir!r} has no {what} {name!r}; {suggest(name, self.all, 3)}give "
-                    "its path as `source` of the index or a list beside it has it, or a file of "
-                    "the same bytes."
+                    "its path as in the column `source` of the index or in a list beside it, or a "
+                    "file of the same bytes."
                 )
             hashes.add(sha256)
         found: dict[str, Picture] = {}

@@ -247,7 +247,9 @@ class WorkFolder:
         done = PreparedChunk(**stored["chunk"])
         if stored["rows"] != self.sum_rows(done):
             what = f"The rows of chunk {chunk.number} in {self.path!r}"
-            _LOG.warning("%s are not as they were written; its images are prepared again.", what)
+            _LOG.warning(
+                "%s have changed since they were written; its images are prepared again.", what
+            )
             return None
         return dataclasses.replace(done, number=chunk.number, is_last=chunk.is_last)
 

@@ -95,7 +95,7 @@ def _read_one(box: Any) -> BoxAnnotation:
     if not isinstance(name, str | int) or isinstance(name, bool) or not str(name).strip():
         raise ValueError(f"a box must have a class, got {name!r}")
     if crowd not in (None, 0, 1):
-        raise ValueError(f"{crowd!r} does not tell whether a box is a crowd: 0 or 1 does")
+        raise ValueError(f"{crowd!r} does not say whether a box is a crowd; it must be 0 or 1")
     left, top, right, bottom = map(float, numbers)
     return BoxAnnotation(
         (left, top, right, bottom), decode_name(read_windows(str(name).strip())), bool(crowd)

@@ -39,8 +39,8 @@ class ClassNameOptions(Options):
     def _check(self) -> "ClassNameOptions":
         if chained := sorted(set(self.rename) & set(self.rename.values())):
             raise ValueError(
-                f"labels.rename renames {chained[0]!r} and renames others to it; name the last "
-                "name for each."
+                f"labels.rename renames {chained[0]!r} and renames others to it; map each "
+                "to its final name."
             )
         return self
 
@@ -90,7 +90,7 @@ def find_slips(
         yield f"{is_one} a single image: {shown}; it is in one split alone{way}"
     if are_folders and (strange := sorted(n for n in counts if n.strip().lower() in _NO_CLASS)):
         shown = ", ".join(map(repr, strange))
-        yield f"classes are called {shown}, as folders are that are none; see ingest.label_pattern"
+        yield f"classes are called {shown}, as folders of no class are; see ingest.label_pattern"
 
 
 def _find_alike(counts: Mapping[str, int]) -> Iterator[str]:

@@ -199,7 +199,7 @@ def check_ids(ids: set[int], options: MaskOptions | None) -> None:
     if not is_stated and ids in ({0, IGNORED}, {IGNORED}):
         raise UserError(
             "The masks' only levels are 0 and 255, and 255 usually means no class. If it is one, "
-            "set ingest.masks.classes={background: 0, foreground: 255}; if it is none, set "
+            "set ingest.masks.classes={background: 0, foreground: 255}; if not, set "
             "ingest.masks.ignored=[255]."
         )
 

@@ -101,7 +101,8 @@ def find_meaning(
     unlabelled = dataclasses.replace(meaning, kind=NO_CLASSES, label_pattern=None)
     choices = [Choice("no labels", unlabelled)]
     lost = (
-        f"{list_names(unread)}: may say more of the images in a form that is not read; {WAY_OUT}"
+        f"{list_names(unread)}: may say more about the images, in a format that is not read; "
+        f"{WAY_OUT}"
     ) * bool(unread)
     if partners or boxes:
         if meaning.kind != NO_CLASSES:
@@ -111,7 +112,7 @@ def find_meaning(
             choices = [Choice("the classes of folders or names alone", alone), *choices]
         called = (
             f"{tally.texts():,} files such as {list_names(partners)} are named like images, so "
-            f"they may be annotations, and are of no form that is read; {WAY_OUT}"
+            f"they may be annotations, but in no format that is read; {WAY_OUT}"
         )
         raise UnclearLayout(images, called if partners else lost, choices)
     if meaning.kind == NO_CLASSES and (tables or unread):

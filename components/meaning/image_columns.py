@@ -314,7 +314,7 @@ def _find_prefix(
 
 
 def _is_file(folder: str, path: str, any_case: bool) -> bool:
-    """Whether a path of a folder is a file, or one in other capital letters is."""
+    """Whether a path of a folder is a file, or one in different capitals is."""
     return os.path.isfile(os.path.join(folder, path)) or (
         any_case and find_cased(folder, path) is not None
     )

@@ -194,8 +194,8 @@ def _take_label(
     values = [n for n, column in columns.items() if column.has_fraction and not is_other(n)]
     if values:
         raise UserError(
-            f"No column of {path!r} has a usual name for labels, and none has few values that come "
-            f"again: {', '.join(map(repr, values))}. Name it, as in ingest.columns={{label: "
+            f"No column of {path!r} has a usual name for labels, and none has few values that "
+            f"repeat: {', '.join(map(repr, values))}. Name it, as in ingest.columns={{label: "
             f"{values[0]!r}}}; for images without labels, ingest.label_pattern=null."
         )
     return options

@@ -204,8 +204,8 @@ def _take_lines(path: str, lines: list[tuple[int, str, tuple[str, str] | None]])
             continue
         if pair is None:
             raise UserError(
-                f"{path}:{number}: {show(line.strip())} names no class and its colour, red, green "
-                f"and blue from 0 to 255; {_WAY_OUT}."
+                f"{path}:{number}: {show(line.strip())} must be a class and its colour: red, "
+                f"green and blue from 0 to 255; {_WAY_OUT}."
             )
         name, color = pair
         if name in found:
@@ -218,7 +218,7 @@ def _take_lines(path: str, lines: list[tuple[int, str, tuple[str, str] | None]])
         found[name] = color
     if len(found) > _MOST_CLASSES:
         raise UserError(
-            f"{path} names {len(found):,} classes, where there may be {_MOST_CLASSES}; {_WAY_OUT}."
+            f"{path} names {len(found):,} classes, but {_MOST_CLASSES} is the most; {_WAY_OUT}."
         )
     return found
 

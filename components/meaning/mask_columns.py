@@ -59,7 +59,7 @@ def find_run_lengths(
     if wrong := next((text for text in of_runs if not ascend(text)), None):
         raise UserError(
             f"{os.path.basename(path)}: {pixels!r} has run lengths, but they do not begin one "
-            f"after the other, as in {show(wrong)}; if they tell gaps, as SIIM-ACR's do, write "
+            f"after the other, as in {show(wrong)}; if they are gaps, as in SIIM-ACR, write "
             "where each begins, counted from 1; ingest.columns={mask: null} leaves them out."
         )
     classes: tuple[str, ...] = (ONLY_CLASS,)
@@ -136,7 +136,7 @@ def name_drawn_classes(
 def _check_number(path: str, classes: int) -> None:
     if classes > IGNORED:
         raise UserError(
-            f"{path!r} has masks of {classes:,} classes, of which there may be {IGNORED}; give "
-            "those that are meant with their ids as ingest.masks.classes, and the ids of others as "
+            f"{path!r} has masks of {classes:,} classes, but {IGNORED} is the most; give "
+            "those that you mean with their ids as ingest.masks.classes, and the ids of others as "
             "ingest.masks.ignored."
         )

@@ -174,7 +174,7 @@ def explain_masks(images_dir: str, masks: Masks, doubt: str = "") -> str:
         only = f" For the images alone, give {images_dir.rstrip('/')}/{masks.image_dir}."
     options, way = "{images: …, masks: …}", ""
     if masks.templates is None:
-        way = ", what the paths of each look like: no one template with {key} fits all of them"
+        way = " with templates of their paths: no single one with {key} fits all of them"
     else:
         images, own = masks.templates
         options = f'{{images: "{images}", masks: "{own}"}}'

@@ -112,7 +112,7 @@ def say_splits(splits: Mapping[str, str]) -> str:
     """The folders, and what their splits are called here."""
     named, shown = choose_eval(splits), []
     for folder, name in named.items():
-        why = ", for there is no other to evaluate on" * (splits[folder] != name)
+        why = ", since there is no other to evaluate on" * (splits[folder] != name)
         shown.append(f"{folder}/" if folder == name else f"{folder}/ ({name}{why})")
     return list_names(shown)
 

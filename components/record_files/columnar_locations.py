@@ -128,7 +128,7 @@ def _open_arrow(path: str, modified_ns: int) -> pa.Table:
 def _to_bytes(cell: pa.Scalar, path: str) -> bytes:
     data = cell.as_py()
     if data is None:
-        raise BadImage(CORRUPT, f"{path!r} has nothing in its row now")
+        raise BadImage(CORRUPT, f"{path!r} is now empty in its row")
     return data
 
 

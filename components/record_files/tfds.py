@@ -61,7 +61,7 @@ class Described:
         names = cells.get(label) or [NO_NAME] * count
         crowds = cells.get(crowd) or [0] * count
         if not len(numbers) == 4 * len(names) == 4 * len(crowds):
-            return cells | {name: "boxes and classes that are not as many as each other"}
+            return cells | {name: "boxes and classes that differ in number"}
         boxes = [
             {"bbox": list(numbers[4 * at : 4 * at + 4]), "category": names[at], "iscrowd": crowd_}
             for at, crowd_ in enumerate(crowds)

@@ -127,7 +127,7 @@ def _read_length(header: bytes) -> int:
     """As `read_length`; raises CorruptRecord of what no tf.Example has, too."""
     length = read_length(header)
     if length > _MOST_BYTES:
-        raise CorruptRecord(f"it has {length} bytes, and no tf.Example has so many")
+        raise CorruptRecord(f"it has {length} bytes, more than a tf.Example can have")
     return length
 
 

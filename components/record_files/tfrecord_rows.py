@@ -252,7 +252,7 @@ def _join_boxes(cells: dict[str, Any]) -> dict[str, Any]:
     names = next(filter(None, named), [NO_NAME] * len(columns[0]))
     crowds = cells.get(record.BOX_CROWD.key) or [0] * len(names)
     if len({len(each) for each in (*columns, names, crowds)}) > 1:
-        joined: Any = "boxes whose sides, classes and crowds are not as many as each other"
+        joined: Any = "boxes whose sides, classes and crowds differ in number"
     else:
         boxes = [
             {"bbox": [xmin, ymin, xmax, ymax], "category": name, "iscrowd": crowd}

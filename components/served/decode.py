@@ -101,7 +101,7 @@ def trace_decoder(
 
 
 def _refuse(channels: int) -> tf.Tensor:
-    with tf.control_dependencies([tf.debugging.Assert(False, ["no image that is served"])]):
+    with tf.control_dependencies([tf.debugging.Assert(False, ["not an image that is served"])]):
         return tf.zeros([1, 1, channels], tf.uint8)
 
 
@@ -221,7 +221,7 @@ def decode_sound(file: tf.Tensor, options: SoundOptions, channels: int) -> tf.Te
     decoded, rate_hz = tf.audio.decode_wav(file)
     length = tf.shape(decoded)[0]
     is_drawn = (rate_hz == options.sample_rate_hz) & (length > 0)
-    with tf.control_dependencies([tf.debugging.Assert(is_drawn, ["no sound that is served"])]):
+    with tf.control_dependencies([tf.debugging.Assert(is_drawn, ["not a sound that is served"])]):
         samples = tf.reduce_mean(tf.cast(decoded, tf.float64), axis=1)
     # Cut or followed by silence, at the start or on both sides, as `images.sound.place_part` does.
     kept = tf.minimum(length, options.samples)

@@ -48,7 +48,7 @@ def decode_values(file: tf.Tensor, dtype: str, view: ViewOptions) -> tf.Tensor:
     decoders = [(kinds.is_npy(file), lambda: _decode_npy(file, dtype, view.dtype))]
     if dtype == "uint16":
         decoders += [(kinds.is_png(file), lambda: _decode_png(file, view.dtype))]
-    image = tf.case(decoders, default=lambda: _refuse("no file that is served", view.dtype))
+    image = tf.case(decoders, default=lambda: _refuse("not a file that is served", view.dtype))
     return tf.ensure_shape(
         views.convert_channels(tf.ensure_shape(image, [None, None, None]), view.channels),
         [None, None, view.channels],
@@ -85,7 +85,7 @@ def _explain_npy(files: tf.Tensor, dtype: str, channels: int) -> tf.Tensor:
     flat = r"|\d+, *\d+,?" if channels in (1, 3) else ""
     fits = tf.strings.regex_full_match(found, f"[<>|]?({types})")
     fits &= tf.strings.regex_full_match(shape, rf"\d+, *\d+, *{last},?{flat}")
-    asked = f"), where {dtype} (height, width, {channels}) is asked for"
+    asked = f"), where {dtype} (height, width, {channels}) is required"
     difference = tf.strings.join([UNSUPPORTED, ": an array of ", found, " (", shape, asked])
     return tf.where(is_plain & ~fits, difference, CORRUPT)
 

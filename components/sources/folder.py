@@ -19,7 +19,7 @@ OUTSIDE = "outside"  # a link that leaves the images folder
 OUTSIDE_MESSAGE = "a link that leaves the images folder; ingest.follow_links=true would follow it"
 LISTED_BEFORE = "listed_before"  # another name of a folder that is listed under its own
 _PACKED = (".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".tar.lz4")
-_MOST_NAMES = 2**18  # of a folder, among which one in other capital letters is looked for
+_MOST_NAMES = 2**18  # of a folder, among which one in different capitals is looked for
 
 
 @dataclasses.dataclass(frozen=True)

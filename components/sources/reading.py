@@ -56,7 +56,7 @@ _SYSTEM_NAMES = frozenset(
 _MESSAGES = {
     NOT_A_FILE: "a broken link, a pipe, a device, or what cannot be read to an end",
     OUTSIDE: OUTSIDE_MESSAGE,
-    LISTED_BEFORE: "a folder whose images are listed by another name",
+    LISTED_BEFORE: "a folder whose images are listed under another name",
 }
 
 
@@ -158,7 +158,7 @@ def find_other_kind(path: str, head: bytes, with_sounds: bool = False) -> tuple[
     if kind.group == "sound":
         return "other_file", f"a sound; {kind.way_out}"
     if names_other_kind(path):
-        return "other_file", "neither named as an image nor one"
+        return "other_file", "not an image, and not named like one"
     if kind.name not in ("empty", "unknown"):
         return "other_file", f"{kind.name}, by its content"
     return None

@@ -88,15 +88,15 @@ def list_whole(images: str) -> Files:
     """A folder whose rows are read as a whole.
 
     Raises:
-      UserError: if it has annotations of several forms, which may say different things.
+      UserError: if it has annotations of several forms, which may disagree.
     """
     folder = _find_only(images)
     names = [kind.name for kind in all_kinds() if kind.in_folder and kind.in_folder(folder)]
     if len(names) > 1:
         raise UserError(
             f"{images!r} may be {' or '.join(names)}: it has the annotations of each, which may "
-            "say different things. Move those that are not meant out of it; or ingest the table or "
-            "COCO file that is meant."
+            "disagree. Move those that you do not mean out of it; or ingest the table or COCO file "
+            "that you mean."
         )
     return [(folder, None)]
 

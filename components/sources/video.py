@@ -88,7 +88,7 @@ def _as_fraction(frames_per_second: float) -> Fraction:
 
 def _find_stream(container: Any) -> Any:
     if not container.streams.video:
-        raise BadImage(CORRUPT, "no video stream; it holds other media only")
+        raise BadImage(CORRUPT, "no video stream; it has other media only")
     stream = container.streams.video[0]
     if stream.codec_context is None:  # FFmpeg knows no decoder of that name.
         raise BadImage(UNSUPPORTED, "no decoder reads its video stream; save it as H.264 in MP4")

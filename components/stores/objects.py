@@ -296,7 +296,7 @@ def _unpanicked(uri: str, kind: str) -> Iterator[None]:
             raise
         names = ", ".join(list_variables(kind))
         raise UserError(
-            f"{uri}: no request can be made of this address and the environment "
+            f"{uri}: no request can be made with this address and environment "
             f"({error}); check the bucket's name, and the values of {names or 'the environment'}."
         ) from error
 

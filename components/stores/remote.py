@@ -290,7 +290,7 @@ def _explained(uri: str) -> Iterator[None]:
         raise
     except ModuleNotFoundError as error:
         raise UserError(
-            f"{uri}: to read its store takes the package of {error.name}, which is not installed: "
+            f"{uri}: reading its store needs the package {error.name}, which is not installed: "
             "install the project's own, or copy the files to a local disk."
         ) from error
     except Exception as error:

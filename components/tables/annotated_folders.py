@@ -173,7 +173,7 @@ def notice_others(form: str, folder: str, taken: Collection[str]) -> None:
     stems = (os.path.splitext(name) for _, _, names in walk(folder) for name in names)
     others = sum(end.lower() in IMAGE_ENDINGS and stem not in taken for stem, end in stems)
     if others:
-        noticed(f"{form}: images of which there are no annotations are not read: {others:,}")
+        noticed(f"{form}: images without annotations are not read: {others:,}")
 
 
 def read_head(path: str, most_bytes: int = 2**12) -> bytes:

@@ -125,7 +125,7 @@ def _check_one_each(form: str, folder: str, found: Sequence[tuple[str, str]]) ->
         named = ", ".join(os.path.join(*each) for each in again)
         raise UserError(
             f"{folder!r} has several {form} files, which may be of the same images: {named}; "
-            "ingest the one that is meant, or move the others elsewhere."
+            "ingest the one that you mean, or move the others elsewhere."
         )
 
 

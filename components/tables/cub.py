@@ -29,7 +29,7 @@ def read_cub(folder: str, columns: Asked) -> Iterator[Row]:
       problem.
 
     Raises:
-      TableError: if a line is invalid, or a number is there twice.
+      TableError: if a line is invalid, or a number appears twice.
     """
     images, labels = (_read_list(folder, name) for name in (_IMAGES, _LABELS))
     classes, splits, boxes = (_read_list(folder, name) for name in (_CLASSES, _SPLITS, _BOXES))
@@ -41,7 +41,7 @@ def read_cub(folder: str, columns: Asked) -> Iterator[Row]:
             name = _find(_CLASSES, classes, name) if classes else name
             split = _find(_SPLITS, splits, id_) if splits else None
             if split is not None and split not in _NAMED:
-                raise ValueError(f"{_SPLITS} says {show(split)} of it, where it must say 1 or 0")
+                raise ValueError(f"{_SPLITS} gives it {show(split)}, but it must be 1 or 0")
             box = _read_box(_find(_BOXES, boxes, id_)) if are_boxes else []
         except ValueError as error:
             yield Row(line, {}, f"the image {show(id_)}: {error}")
@@ -75,7 +75,7 @@ def _read_list(folder: str, name: str) -> dict[str, str]:
             if not id_:
                 continue
             if not value:
-                raise TableError(line, f"{name} says nothing of {show(id_)}; add it.")
+                raise TableError(line, f"{name} has no value for {show(id_)}; add it.")
             if id_ in found:
                 raise TableError(line, f"{name} has the number {show(id_)} twice; keep one.")
             found[id_] = value.strip()
@@ -84,7 +84,7 @@ def _read_list(folder: str, name: str) -> dict[str, str]:
 
 def _find(name: str, found: Mapping[str, str], key: str) -> str:
     if key not in found:
-        raise ValueError(f"{name} says nothing of {show(key)}")
+        raise ValueError(f"{name} has no line for {show(key)}")
     return found[key]
 
 
@@ -92,7 +92,7 @@ def _read_box(text: str) -> list[float]:
     try:
         left, top, width, height = map(float, text.split())
     except ValueError as error:
-        raise ValueError(f"{_BOXES} says {show(text)} of it, which are not four numbers") from error
+        raise ValueError(f"{_BOXES} gives it {show(text)}, which are not four numbers") from error
     return [left, top, width, height]
 
 

@@ -78,7 +78,7 @@ def _read_json(path: str, columns: Asked) -> Iterator[Row]:
         nonlocal left_out, has_keypoints
         read = dict(pairs)
         if len(read) < len(pairs):
-            once(pairs)  # Says which key is there twice; asked here, it would always take its time.
+            once(pairs)  # Says which key appears twice; asked here, it would always take its time.
         has_keypoints |= bool(read.pop("keypoints", None))
         if isinstance(outline := read.pop("segmentation", None), list | dict):
             if keeps_all or not read.get("bbox"):
@@ -208,8 +208,8 @@ def _read_labels(
         if len(found) > 1 or not all(isinstance(each, str) for each in found):
             raise TableError(
                 1,
-                "its annotations have neither a bbox nor a segmentation, and are no one category "
-                f"an image, as of the image {show(image.get('id'))}; write the categories of each "
+                "its annotations have neither a bbox nor a segmentation, nor one category for each "
+                f"image, as for the image {show(image.get('id'))}; write the categories of each "
                 "as a CSV with the columns path and label.",
             )
         row = {"file_name": _find_name(image), "image_id": image.get("id")}

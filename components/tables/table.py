@@ -138,7 +138,7 @@ class Table:
                 ref = _rename(ref, _call_by_row(row_name))  # They are several images nevertheless.
             if self._cased and self._cased.get(self._path_of(row_name, split, row)) == ref.path:
                 if ref.path in cased_before or self._is_named(ref.path):
-                    message = f"names {ref.path!r} again, in other capital letters"
+                    message = f"names {ref.path!r} again, in different capitals"
                     ref = self._bad_row("listed_twice", row_name, message)
                 cased_before.add(ref.path)
             if ref.path in labels and ref.problem in (None, MISSING_FILE):

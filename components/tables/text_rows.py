@@ -191,7 +191,7 @@ def _read_columns(path: str, lines: Iterable[str], names: list[str], passed: int
             passed -= 1
         elif cells:
             count += 1
-            problem = f"its columns are {len(names)}, {', '.join(names)}, but it has {len(cells)}"
+            problem = f"the columns are {len(names)}, {', '.join(names)}, but it has {len(cells)}"
             is_row = len(cells) == len(names)
             yield (
                 Row(line, dict(zip(names, cells, strict=True)))
@@ -241,7 +241,8 @@ def _part(row: Row, names: Mapping[str, tuple[str, str]]) -> Row:
         elif parts := _IMAGE_CLASS.fullmatch(cell):
             cells |= zip(names[name], parts.groups(), strict=True)
         else:
-            return Row(row.line, {}, f"{cell!r} joins no image and class, as {name!r} does before")
+            problem = f"{cell!r} does not join image and class, as {name!r} does above"
+            return Row(row.line, {}, problem)
     return Row(row.line, cells)
 
 
@@ -272,7 +273,7 @@ def _read_cells(reader: Any, passed: int = 0) -> Iterator[Row]:
         except csv.Error as error:
             # Where the row ends is known if the error is on its only line.
             if not header or reader.line_num + passed > line or "end of data" in str(error):
-                problem = f"no row of a table ({error}); correct its quotes."
+                problem = f"not a row of a table ({error}); correct its quotes."
                 raise TableError(line, problem) from error
             yield Row(line, {}, f"it is not a row ({error}); correct its quotes")
 

@@ -64,7 +64,7 @@ def read_voc(folder: str, columns: Asked) -> Iterator[Row]:
     for missing, (stem, split) in enumerate(left.items(), number + 1):
         yield Row(missing, {}, f"the list of {split} in ImageSets names {stem!r}: no such XML file")
     if renamed:
-        noticed(f"{renamed:,} XML files name an image of another name than theirs, which is there")
+        noticed(f"{renamed:,} XML files name an image that is called otherwise than they are")
     unlisted = seen.count(None)
     if unlisted and unlisted < len(seen):
         noticed(
@@ -113,7 +113,7 @@ def _read_one(folder: str, below: str, name: str) -> tuple[dict[str, Any], bool]
         raise ValueError(f"has more than {_MOST_BYTES:,} bytes")
     root = _parse(path)
     if root.tag != "annotation":
-        raise ValueError(f"holds <{root.tag}>, where an <annotation> is wanted")
+        raise ValueError(f"holds <{root.tag}>, where an <annotation> is expected")
     objects = root.findall("object")
     stated = {SIZE: _read_size(root), BOXES: list(map(_read_object, objects)), FORMAT: "xyxy"}
     marks = {mark: [_read_mark(each, mark) for each in objects] for mark in _MARKS}

@@ -121,7 +121,7 @@ def read_yolo(folder: str, columns: Asked) -> Iterator[Row]:
             1,
             f"{folder} has {number:,} images, and none has a file of labels: that of {last[1]!r} "
             f"would be {_places(*last)[0]!r}, with lines such as "
-            "'0 0.5 0.5 0.2 0.3'. Export it as YOLO has boxes; or set ingest.label_pattern=null on "
+            "'0 0.5 0.5 0.2 0.3'. Export it with YOLO's boxes; or set ingest.label_pattern=null on "
             "the folder of images alone.",
         )
     others = [
@@ -182,7 +182,7 @@ def _name_classes(folder: str, settings: Mapping[str, Any]) -> dict[int, str]:
         )
     raise TableError(
         1,
-        f"{folder} has boxes as YOLO has them, but nothing names their classes; add data.yaml with "
+        f"{folder} has YOLO's boxes, but nothing names their classes; add data.yaml with "
         "names: [cat, dog], or classes.txt with a name a line.",
     )
 

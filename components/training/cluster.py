@@ -72,13 +72,13 @@ def read_cluster() -> Cluster | None:
         config = _Config.model_validate_json(text)
     except pydantic.ValidationError as error:
         raise UserError(
-            f"TF_CONFIG must be a JSON object with a cluster and a task, as docs/strategies.md has "
-            f"it, got {text!r}; unset it to train on one machine."
+            f"TF_CONFIG must be a JSON object with a cluster and a task, as docs/strategies.md "
+            f"shows, got {text!r}; unset it to train on one machine."
         ) from error
     task = config.task or _Task(type="worker", index=0)
     for kind in {*config.cluster, task.type} - {"chief", "worker"}:
-        why = _REFUSED.get(kind, "a machine is the chief or a worker; name it so")
-        raise UserError(f"TF_CONFIG has the task {kind}, with which training is not done: {why}.")
+        why = _REFUSED.get(kind, "a machine is the chief or a worker; call it one of these")
+        raise UserError(f"TF_CONFIG has the task {kind}, which training does not use: {why}.")
     chiefs, workers = (config.cluster.get(kind, []) for kind in ("chief", "worker"))
     if len(chiefs) + len(workers) <= 1:
         return None

@@ -97,8 +97,8 @@ class SyncEpochs(keras.callbacks.Callback):
         passes = getattr(data, "passes", None)
         if passes is None or not passes.goes_on:
             raise UserError(
-                "SyncEpochs needs what input_fn has given for training, itself and not what was "
-                "made of it; give it that."
+                "SyncEpochs needs the very data set that input_fn returned for training, not one "
+                "made from it; pass that."
             )
         if passes.epochs is None or passes.first_epoch or passes.first_step:
             raise UserError(

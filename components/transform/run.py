@@ -303,7 +303,7 @@ class _ReadBatches(GivesSums):
 def _describe_earlier(kept: KeptSums, task: GraphTask, is_named: bool) -> str:
     """What an earlier graph was good for; "" where nobody named it and it was good for nothing."""
     if task.wanted.pixels or not task.wanted.sums:
-        said = "is not asked, as the preprocessing_fn looks at pixels themselves, or at none"
+        said = "has nothing to give: the preprocessing_fn analyses single pixels, or no image"
         return f"{task.earlier} {said}" if is_named else ""
     if kept.problem:
         return f"{task.earlier} {kept.problem}, so all images were decoded"

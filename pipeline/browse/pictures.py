@@ -175,4 +175,4 @@ class Originals:
         for ref in source.list():
             if decode_name(ref.path) == name:
                 return source, ref
-        raise FileNotFoundError(0, "there is no such image by now")
+        raise FileNotFoundError(0, "there is no such image any more")

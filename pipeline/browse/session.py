@@ -135,9 +135,9 @@ class Session:
         if list(part.data) != [(self.catalogue.manifest.checksum, "train")]:
             data = ", ".join(f"{split} of {checksum[:16]}…" for checksum, split in part.data)
             raise UserError(
-                f"{model!r} was fed {data} last, by the checksums of manifests, but a page shows "
-                f"batches of train of {str(self.catalogue.manifest.checksum)[:16]}… alone; "
-                "`image-pipeline seen` names all others."
+                f"{model!r} was last fed {data} (checksums of manifests), but the page shows only "
+                f"batches of train of {str(self.catalogue.manifest.checksum)[:16]}…; "
+                "`image-pipeline seen` names any other."
             )
         return part
 
@@ -290,8 +290,8 @@ class Session:
     def _find_views(self) -> Views:
         if self.views is None:
             raise UserError(
-                "It is not known how training's views are made; start with --graph, --config or "
-                "--set, or give a run's folder."
+                "How training makes its views is not known; start with --graph, --config or --set, "
+                "or give a run's folder."
             )
         return self.views
 

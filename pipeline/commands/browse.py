@@ -32,10 +32,13 @@ from image_pipeline.commands.shared import CONFIG, SEED, SET, quiet_libraries, s
     "marks_path",
     default="marks.txt",
     show_default=True,
-    help="The list of what is marked, a path a line; one that is there is gone on with.",
+    help="File for the marked paths, one per line; an existing one is continued.",
 )
 @click.option(
-    "--port", default=0, type=click.IntRange(0, 65535), help="Port on this machine; any by default."
+    "--port",
+    default=0,
+    type=click.IntRange(0, 65535),
+    help="Port on this machine; any free one by default.",
 )
 @click.option("--no-open", is_flag=True, help="Only print the page's address.")
 def browse(port: int, no_open: bool, **asked: Any) -> None:

@@ -54,7 +54,7 @@ def export(
     if format_name == "parquet":
         _export_data(source, path, name, licence, as_json)
     elif name or licence:
-        raise click.UsageError("--name and --licence are of --format parquet.")
+        raise click.UsageError("--name and --licence are for --format parquet.")
     else:
         _export_model(source, path, format_name, weights, as_json)
 

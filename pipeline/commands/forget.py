@@ -110,7 +110,7 @@ def _print_result(result: dict[str, Any], console: Any) -> None:
     for path, why in result["unread"].items():
         print_line(f"not searched: {path}: {why}", console)
     for path in result["unsought"]:
-        print_line(f"not sought: {path}, whose bytes are too few, too plain or unknown", console)
+        print_line(f"not searched for: {path}, of too few, too plain or unknown bytes", console)
     for each in result["pictures"]:
         if each.original:
             print_line(f"the original is still among the images: {each.path}", console)

@@ -29,8 +29,8 @@ COMPARE = click.option(
     type=click.Choice(["times", "bytes", "nothing"]),
     default="times",
     show_default=True,
-    help="How it is told that an image of the data set has not changed: by its file's size and "
-    "time; by its bytes, which are all read; or not at all, so that all are made again.",
+    help="How an image that has not changed is recognised: by its file's size and time; by its "
+    "bytes, which are all read; or not at all, so that all images are made again.",
 )
 
 

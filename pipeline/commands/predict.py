@@ -46,7 +46,7 @@ def predict(
     of a run, whose latest model is asked; or a URI. IMAGES are files, patterns, folders, archives,
     tables, or whatever ingest takes; options for these are given as for ingest.
 
-    The exit code is 1 if any file could not be answered.
+    The exit code is 1 if any file could not be predicted.
     """
     from image_pipeline.config import load_config
     from image_pipeline.named_model import find_model

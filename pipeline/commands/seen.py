@@ -45,7 +45,7 @@ def seen(
             first, end = (f"epoch {epoch} step {step}" for epoch, step in (part.first, part.end))
             say(f"{batches}, from {first} up to {end}: {data}, seed {part.seed}")
         if certificate.started_from and not as_json:
-            say(f"Before that nothing is known of: it started from {certificate.started_from}.")
+            say(f"What came before is not known: it started from {certificate.started_from}.")
         return
     named = RunFolder(model).list_data_sets()
     for folder in data_dirs:

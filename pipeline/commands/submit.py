@@ -69,7 +69,7 @@ def submit(
     )
 
     if wait and recurring:
-        raise click.UsageError("--wait is for one run; leave it out, or --recurring.")
+        raise click.UsageError("--wait is for a single run; leave out --wait or --recurring.")
     config = load_config(config_path, overrides)
     schedule = read_schedule(recurring) if recurring else None
     host = find_host(host)

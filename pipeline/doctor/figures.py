@@ -156,7 +156,7 @@ def time_batches(
         if wall_s >= seconds and count >= least:
             break
     if not images:
-        raise ValueError(f"there must be more than {warm_up} batches, the warm-up; give more.")
+        raise ValueError(f"more batches are needed than the {warm_up} of the warm-up; give more.")
     cpu_s = time.process_time() - start_cpu_s
     return Rate(images=images, images_per_s=images / wall_s, cpu_s_an_image=cpu_s / images)
 

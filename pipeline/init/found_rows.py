@@ -30,7 +30,7 @@ def found_rows(layout: Layout, sizes: Sizes, copies: float | None) -> list[tuple
     if kind in ("classes", "tags") and layout.columns:  # Of a folder, its listing says so.
         slips = find_slips(layout.classes, layout.label_pattern is not None, kind == "tags")
         rows += [("look at", sentence) for sentence in slips]
-    known = "" if layout.generator is None else "; how many there are is known when it has run"
+    known = "" if layout.generator is None else "; how many there are is only known once it has run"
     rows.append(("images" if layout.video is None else "videos", f"{layout.images:,}{known}"))
     if layout.columns:
         rows.append(("columns", _list_columns(layout)))

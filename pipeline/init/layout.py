@@ -36,7 +36,7 @@ class Layout:
 
     Attributes:
       kind: "class folders", "split folders", "class in the file name", "image/mask pairs", "no
-        classes", "labels that the source says", "the first items of a generator", or what a table
+        classes", "labels that the source names", "the first items of a generator", or what a table
         is called, see `SourceKind.name`.
       images: number of files with an image's ending.
       others: number of all other files.
@@ -148,7 +148,7 @@ def find_annotated(refs: Iterable[ImageRef]) -> Layout | None:
     )
     classes = {label: counts[label] for label in sorted(filter(None, counts))}
     return (
-        Layout("labels that the source says", counts.total(), 0, classes=classes)
+        Layout("labels that the source names", counts.total(), 0, classes=classes)
         if classes
         else None
     )

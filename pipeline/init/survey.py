@@ -215,7 +215,7 @@ def check_loss(images_dir: str, layout: Layout, forecast: Forecast, accepted: fl
     raise UserError(
         f"About {bad:.1%} of {images_dir!r} would be lost"
         f"{f' ({reasons})' if reasons else ''}, and an ingest that loses more than "
-        f"{accepted:.1%} fails, so nothing was written. Mend what is wrong"
+        f"{accepted:.1%} fails, so nothing was written. Repair the files"
         + f", or give --max-bad-fraction={share:g} to accept the loss" * (bad < 1)
         + "."
     )

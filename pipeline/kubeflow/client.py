@@ -84,7 +84,7 @@ def connect(host: str | None, namespace: str | None) -> "kfp.Client":
         answer = client.healthzs.healthz_service_get_healthz(_preload_content=False)
         if "json" not in answer.headers.get("content-type", ""):
             raise UserError(
-                f"{host} answers, but not as Kubeflow's API does: a page to log in, perhaps; give "
+                f"{host} answers, but not as Kubeflow's API does: perhaps with a login page; give "
                 f"a token in {TOKEN_VARIABLE}, or check --host."
             )
     return client

@@ -70,8 +70,8 @@ def check_engine(spec: Mapping[str, Any], options: KubeflowOptions, *, is_vertex
         for name in KUBEFLOW_ONLY if is_vertex else ():
             if getattr(given, name):
                 raise UserError(
-                    f"kubeflow sets {name} for {step}, which Vertex AI has nothing like; leave it "
-                    "out, or compile for Kubeflow (.yaml)."
+                    f"kubeflow sets {name} for {step}, for which Vertex AI has no equivalent; "
+                    "leave it out, or compile for Kubeflow (.yaml)."
                 )
         _check_accelerator(step, given.accelerator, *(_VERTEX if is_vertex else _KUBERNETES))
 
@@ -83,7 +83,7 @@ _VERTEX, _KUBERNETES = ("Vertex AI", "NVIDIA_TESLA_T4"), ("Kubernetes", "nvidia.
 def _check_accelerator(step: str, given: Accelerator | None, engine: str, example: str) -> None:
     if given is not None and ("/" in given.type) != ("/" in example):
         raise UserError(
-            f"kubeflow's accelerator type of {step} must be as {engine} calls it, for example "
+            f"kubeflow's accelerator type of {step} must be its name in {engine}, for example "
             f"{example}, got {given.type!r}."
         )
 

@@ -83,7 +83,7 @@ def gather_figures(
     }
     if figures["licences"] is None:
         absent["licences"] = (
-            f"No column of the data says licences: none is called {USUAL}; name one so by "
+            f"No column of the data has licences: none is called {USUAL}; name one by "
             "ingest.columns={license: …}."
         )
     feeding, seed = FeedingOptions(), 0

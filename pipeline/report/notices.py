@@ -77,7 +77,7 @@ def _notice_damage(figures: dict[str, Any]) -> Iterator[tuple[str, str]]:
             way_out = _KEPT_TOGETHER[check.name]
             if check.name == "look-alikes" and figures["near_duplicates"].compared is None:
                 way_out = _KEPT_TOGETHER["units that paths separate"]  # Ingest joins all others.
-            yield "leakage", f"{text} asks what was trained on; {way_out}."
+            yield "leakage", f"{text} tests on what was trained on; {way_out}."
 
 
 def _notice_meaning(figures: dict[str, Any], manifest: Manifest) -> Iterator[tuple[str, str]]:

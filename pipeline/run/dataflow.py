@@ -204,7 +204,7 @@ def check_own_modules(named: Mapping[str, str], given: Mapping[str, Any]) -> lis
     if missing and not given.get("sdk_container_image"):
         name, top = next(iter(missing.items()))
         raise UserError(
-            f"{name}: its module {top!r} is in none of the packages that the workers get; add it "
+            f"{name}: its module {top!r} is not in any package that the workers get; add it "
             "by --extra_package=PACKAGE.tar.gz, or give an image that has it, as "
             "--sdk_container_image."
         )

@@ -138,7 +138,7 @@ def plan_forgetting(
             "pictures to ingest.leave_out and ingest again with --replace."
         )
     if missing := [folder for folder in scan if not os.path.isdir(folder)]:
-        raise UserError(f"--scan must name folders, but {missing[0]!r} is none.")
+        raise UserError(f"--scan must name folders, but {missing[0]!r} is not one.")
     refuse_run(data_dir, "forget")
     images, options = find_written(data_dir, images_dir)
     begun = _read_begun(data_dir)
@@ -257,8 +257,8 @@ def _read_originals(
             found[name] = None if isinstance(read, BadImage | SkippedFile) else read
     if left:
         raise UserError(
-            f"Of the data set's files {len(left):,} others are no longer in {listing.images!r}, "
-            f"such as {min(left)!r}, and would be lost, too; name the folder where they are by "
+            f"{len(left):,} other files of the data set are no longer in {listing.images!r}, such "
+            f"as {min(left)!r}, and would be lost, too; name the folder where they are by "
             "--images, or, if they may go, run `image-pipeline update` first."
         )
     return found

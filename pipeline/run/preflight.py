@@ -40,7 +40,7 @@ def check_ingest(
     check_labels(listing)
     check_output(output_dir, images_dir)
     if files.is_local(output_dir) and files.exists(files.join(output_dir, FORGET)):
-        sentence = f"pictures of it are to be forgotten still: image-pipeline forget {output_dir}"
+        sentence = f"pictures of it are still to be forgotten: image-pipeline forget {output_dir}"
         listing.noticed += (sentence,)
     return listing
 

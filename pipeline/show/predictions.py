@@ -49,7 +49,7 @@ class PredictionTable:
         """Says what the lines do not."""
         sentences = []
         if self.failed:
-            sentences.append(f"{format_count(self.failed, 'file')} could not be answered")
+            sentences.append(f"{format_count(self.failed, 'file')} could not be predicted")
         if self.skipped == 1:
             sentences.append("1 file in folders is not an image")
         elif self.skipped:

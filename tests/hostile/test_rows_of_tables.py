@@ -37,8 +37,8 @@ GOOD = [{"path": "1.png", "label": "a", "n": 1}, {"path": "2.png", "label": "b",
 @pytest.mark.parametrize(
     ("line", "problem", "says"),
     [
-        ('{"path": "1.png", "label": "a", "label": "b"}', "bad_row", "'label' is there twice"),
-        ('{"path": "1.png", "x": {"a": 1, "b": 2, "a": 3}}', "bad_row", "'a' is there twice"),
+        ('{"path": "1.png", "label": "a", "label": "b"}', "bad_row", "'label' appears twice"),
+        ('{"path": "1.png", "x": {"a": 1, "b": 2, "a": 3}}', "bad_row", "'a' appears twice"),
         ("[" * 100_000, "bad_row", "nested too deeply"),
         ('{"a":' * 50_000, "bad_row", "nested too deeply"),
         ('{"path": "1.png", "n": ' + "9" * 5000 + "}", "bad_row", "too many digits"),
@@ -82,7 +82,7 @@ def test_half_of_the_cells_decide_what_a_column_is(tmp_path):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (('"width": 8', '"width": 8, "width": 9'), "the key 'width' is there twice"),
+        (('"width": 8', '"width": 8, "width": 9'), "the key 'width' appears twice"),
         (('"width": 8', f'"width": {"9" * 5000}'), "a number has too many digits"),
         (('"width": 8', f'"width": {"[" * 100_000}'), "it is nested too deeply"),
     ],
@@ -155,7 +155,7 @@ def test_a_line_without_end_is_not_held(tmp_path, name, monkeypatch):
 def test_quotes_without_end_are_held_up_to_a_limit(tmp_path):
     assert csv.field_size_limit() == 2**25 < sys.maxsize
     (tmp_path / "t.csv").write_text('path,label\n1.png,"' + "a\n" * 2**25)
-    with pytest.raises(UserError, match=r"t.csv:2: no row of a table \(field larger"):
+    with pytest.raises(UserError, match=r"t.csv:2: not a row of a table \(field larger"):
         list(read_rows(str(tmp_path / "t.csv")))
 
 
@@ -171,7 +171,7 @@ def test_a_table_has_a_limit_of_columns(tmp_path):
 
 def test_json_is_parsed_or_refused_in_a_sentence():
     assert parse_json('{"a": {"b": [1, {"a": 2}]}, "b": 1}') == {"a": {"b": [1, {"a": 2}]}, "b": 1}
-    with pytest.raises(ValueError, match="the key 'b' is there twice"):
+    with pytest.raises(ValueError, match="the key 'b' appears twice"):
         parse_json('[{"a": {"b": 1, "c": 2, "b": 3}}]')
     with pytest.raises(ValueError, match="Expecting property name"):
         parse_json("{x")

@@ -138,7 +138,7 @@ def test_one_sample_is_a_sound():
             "corrupt: the sound is damaged, cut off or of a rare kind: Channel",
         ),
         (build_wav(rate_hz=0), "corrupt: the sound is damaged, cut off or of a rare kind: "),
-        (build_wav(rate_hz=999), "unsupported: 999 samples a second; read are 1000 to 400000"),
+        (build_wav(rate_hz=999), "unsupported: 999 samples a second; supported are 1000 to 400000"),
         (build_wav(rate_hz=500_000), "unsupported: 500000 samples a second"),
         (build_wav(np.full(9, np.nan, "<f4").tobytes(), tag=3, block_bytes=4), "corrupt: samples"),
         (build_wav(np.full(9, 2e4, "<f8").tobytes(), tag=3, block_bytes=8), "corrupt: samples"),

@@ -201,8 +201,8 @@ def test_a_first_image_that_is_a_thumbnail_is_refused():
 @pytest.mark.parametrize(
     ("tag", "value", "reason", "message"),
     [
-        (278, 20, CORRUPT, "4 strips or tiles, where the size asks for 2"),
-        (257, 60, CORRUPT, "4 strips or tiles, where the size asks for 5"),
+        (278, 20, CORRUPT, "4 strips or tiles, but its size needs 2"),
+        (257, 60, CORRUPT, "4 strips or tiles, but its size needs 5"),
         (256, 57, TRUNCATED, "a strip or tile has fewer bytes"),
     ],
     ids=["rows", "height", "width"],

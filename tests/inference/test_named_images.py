@@ -79,7 +79,7 @@ def test_what_would_fill_the_memory_is_not_handed_on(folder):
 def test_what_cannot_be_listed_is_refused(folder):
     with pytest.raises(UserError, match="No file matches 'photos/x\\*'; correct the pattern"):
         read("photos/x*")
-    with pytest.raises(UserError, match="is a generator, whose images are known when it has run"):
+    with pytest.raises(UserError, match="is a generator, whose images are only known once"):
         read("generator:module:function")
 
 

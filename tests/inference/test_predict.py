@@ -98,7 +98,7 @@ def test_the_command_prints_a_line_for_each_file_and_fails_if_one_did(folder, ca
     assert lines[5].startswith("photos/4.png  truncated: ")
     assert lines[6] == "gone.png      missing_file: there is no such file"
     assert lines[8] == (
-        "2 files could not be answered; 1 file in folders is not an image; 1 file marked * was "
+        "2 files could not be predicted; 1 file in folders is not an image; 1 file marked * was "
         "decoded here, since a server refuses it."
     )
 

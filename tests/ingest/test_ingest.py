@@ -442,7 +442,7 @@ def test_an_image_damaged_between_two_runs_gets_no_record(images, output, tmp_pa
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    said = r"\.payload', .* is not as it was written; delete the folder '.*/\.work' and"
+    said = r"\.payload', .* has changed since it was written; delete the folder '.*/\.work' and"
     with pytest.raises(UserError, match=said):
         ingest(images, tmp_path)
     assert not (tmp_path / "manifest.json").exists()

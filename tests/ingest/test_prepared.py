@@ -124,7 +124,7 @@ def test_damage_is_told_with_the_file_and_the_way_out(work, open_, damage):
     path.write_bytes(content[: place[1]] if damage == "cut" else content)
     if damage == "gone":
         path.unlink()
-    said = "is gone" if damage == "gone" else "is not as it was written"
+    said = "is gone" if damage == "gone" else "has changed since it was written"
     with (
         open(folder / "copy", "w+b") as file,
         pytest.raises(

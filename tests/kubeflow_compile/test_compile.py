@@ -324,7 +324,7 @@ def test_each_step_has_options():
 
 
 def test_vertex_refuses_what_it_has_nothing_like_before_anything_is_written(compiled):
-    with pytest.raises(UserError, match="kubeflow sets disk for Evaluator, which Vertex AI"):
+    with pytest.raises(UserError, match="kubeflow sets disk for Evaluator, for which Vertex AI"):
         compiled(STEPS, name="refused.json")
 
 

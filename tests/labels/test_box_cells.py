@@ -105,7 +105,7 @@ def test_an_object_of_nothing_is_no_box():
         ([{"bbox": [1, 2, 3, 4]}], "must have a class, got None"),
         ([{"bbox": [1, 2, 3, 4], "category": " "}], "must have a class, got ' '"),
         ([{"bbox": [1, 2, 3, 4], "category": ["cat"]}], "must have a class"),
-        ([{"bbox": [1, 2, 3, 4], "category": "cat", "iscrowd": 2}], "2 does not tell whether"),
+        ([{"bbox": [1, 2, 3, 4], "category": "cat", "iscrowd": 2}], "2 does not say whether"),
         ({"bbox": [[1, 2, 3, 4]], "category": []}, "must have lists of one length"),
         ({"bbox": 3}, "must have lists of one length"),
         ({"foo": []}, "must have lists of one length"),

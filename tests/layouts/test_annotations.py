@@ -335,7 +335,7 @@ def test_a_column_that_joins_image_and_class_is_read_as_two(tmp_path):
         "'ImageId' and 'ClassId'"
     )
     assert listing.options.masks.classes == ("background", "1", "2")
-    problem = "'1_a.png' joins no image and class, as 'ImageId_ClassId' does before"
+    problem = "'1_a.png' does not join image and class, as 'ImageId_ClassId' does above"
     assert [(ref.path, ref.message) for ref in listing.refs()][1:] == [
         ("1_a.png", ""),
         ("train.csv:5", f"train.csv:5: {problem}"),
@@ -391,8 +391,8 @@ def test_colours_of_a_label_map_are_the_classes(tmp_path):
         ("labelmap.txt", "# a:b:c:d\na:0,0,0::\nb:1,2,3::\nc:0,0,0::\n",
          r"labelmap.txt:4: 'c' has the colour #000000, as 'a' has, so masks do not tell"),
         ("class_dict.csv", "name,r,g,b\na,0,0,0\nb,1,2\n",
-         r"class_dict.csv:3: 'b,1,2' names no class and its colour, red, green and blue"),
-        ("label_colors.txt", "0 0 0 a\n1 2 300 b\n", r"label_colors.txt:2: '1 2 300 b' names no"),
+         r"class_dict.csv:3: 'b,1,2' must be a class and its colour: red, green"),
+        ("label_colors.txt", "0 0 0 a\n1 2 300 b\n", r"label_colors.txt:2: '1 2 300 b' must be a"),
         ("label_colors.txt", "0 0 0 a\n1 2 3 a\n", r"label_colors.txt:2: 'a' is named twice"),
     ],
 )  # fmt: skip
@@ -551,9 +551,9 @@ def test_boxes_of_lists_that_are_asked_for(tmp_path):
 @pytest.mark.parametrize(
     ("lists", "message"),
     [
-        ({"image_class_labels": ["1 1", "2 2", "4 1"]}, "'3': image_class_labels.txt says nothing"),
-        ({"classes": ["1 a"]}, "the image '2': classes.txt says nothing of '2'"),
-        ({"train_test_split": ["1 1", "2 0", "3 x", "4 1"]}, "says 'x' of it, where it must say 1"),
+        ({"image_class_labels": ["1 1", "2 2", "4 1"]}, "'3': image_class_labels.txt has no line"),
+        ({"classes": ["1 a"]}, "the image '2': classes.txt has no line for '2'"),
+        ({"train_test_split": ["1 1", "2 0", "3 x", "4 1"]}, "gives it 'x', but it must be 1"),
     ],
 )
 def test_an_image_that_lists_do_not_fit_is_one_row_that_says_so(tmp_path, lists, message):
@@ -563,7 +563,7 @@ def test_an_image_that_lists_do_not_fit_is_one_row_that_says_so(tmp_path, lists,
 
 @pytest.mark.parametrize(
     ("lines", "message"),
-    [(["1 a.png", "2"], "images.txt says nothing of '2'"), (["1 a.png"] * 2, "number '1' twice")],
+    [(["1 a.png", "2"], "images.txt has no value for '2'"), (["1 a.png"] * 2, "number '1' twice")],
 )
 def test_lists_that_are_none_are_refused(tmp_path, lines, message):
     with pytest.raises(UserError, match=message):

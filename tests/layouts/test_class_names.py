@@ -60,9 +60,9 @@ def test_nothing_is_said_of_names_that_are_as_they_should_be(classes):
 def test_a_class_of_one_image_and_one_called_as_folders_are_is_told():
     single, place = find_slips({"cat": 30, "dog": 28, "dgo": 1, "images": 4}, True)
     assert single.startswith("1 class has a single image: 'dgo'")
-    assert place.startswith("classes are called 'images', as folders are that are none")
+    assert place.startswith("classes are called 'images', as folders of no class are")
     (place,) = find_slips({"ant": 30, "BACKGROUND_Google": 28}, True)
-    assert place.startswith("classes are called 'BACKGROUND_Google', as folders are that are none")
+    assert place.startswith("classes are called 'BACKGROUND_Google', as folders of no class are")
     assert list(find_slips({"train": 9, "bus": 9}, are_folders=False)) == []
 
 

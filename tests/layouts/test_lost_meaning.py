@@ -109,7 +109,7 @@ def test_more_classes_of_run_lengths_than_a_mask_has_levels_are_refused(tmp_path
     if number < 255:
         assert len(understand(table).options.masks.classes) == 255
     else:
-        with pytest.raises(UserError, match=r"masks of 256 classes, of which there may be 255"):
+        with pytest.raises(UserError, match=r"masks of 256 classes, but 255 is the most"):
             understand(table)
 
 

@@ -62,7 +62,7 @@ def test_voc_is_told_wherever_its_files_lie(tmp_path, images, xmls):
     found = understand(tmp_path)
     folder = f"{images}/" if images else ""
     assert boxes_of(found) == {f"{folder}{name}.png": [("cat", 0, 0, 9, 9)] for name in "ab"}
-    told = "Pascal VOC: images of which there are no annotations are not read: 1"
+    told = "Pascal VOC: images without annotations are not read: 1"
     assert found.noticed == (told,)
 
 
@@ -80,7 +80,9 @@ def test_the_image_is_called_as_the_xml_file_is(tmp_path):
     write_xml(tmp_path / "Annotations/1.xml", "0.jpg", ("dog", 0, 1, 1, 9, 9))
     found = understand(tmp_path)
     assert boxes_of(found)["JPEGImages/1.jpg"] == [("dog", 0, 0, 9, 9)]
-    assert any("1 XML files name an image of another name" in each for each in found.noticed)
+    assert any(
+        "1 XML files name an image that is called otherwise" in each for each in found.noticed
+    )
 
 
 @pytest.mark.parametrize(
@@ -236,19 +238,20 @@ _VIA = '{"a.png1": {"filename": "a.png", "regions": []}}'
         (
             "via.json",
             _VIA,
-            "via.json: may say more of the images in a form that is not read; export it as COCO",
+            "via.json: may say more about the images, in a format that is not read; "
+            "export it as COCO",
         ),
         (
             "gt/gt.txt",
             "1,1,2,3,4,5",
-            "gt/gt.txt: may say more of the images in a form that is not read",
+            "gt/gt.txt: may say more about the images, in a format that is not read",
         ),
         (
             "all.xml",
             "<annotations><track/></annotations>",
-            "all.xml: may say more of the images in a form",
+            "all.xml: may say more about the images, in a form",
         ),
-        ("setid.mat", "MATLAB 5.0 MAT-file", "setid.mat: may say more of the images in a form"),
+        ("setid.mat", "MATLAB 5.0 MAT-file", "setid.mat: may say more about the images, in a form"),
         ("gt/GT_{}.mat", "MATLAB 5.0 MAT-file", "2 files such as gt/GT_a.mat, gt/GT_b.mat are"),
         ("labels.txt", "a.png cat\nb.png dog\n", "for what labels.txt says, ingest"),
     ],
@@ -282,7 +285,7 @@ def test_classes_beside_which_texts_of_images_lie_are_asked_for(tmp_path, kind):
     write(tmp_path / "README", "of cats and dogs")
     said = understand(tmp_path).options.understood
     assert said == (
-        "list.txt: may say more of the images in a form that is not read; export it as COCO, "
+        "list.txt: may say more about the images, in a format that is not read; export it as COCO, "
         "Pascal VOC, YOLO, LabelMe or CreateML, or as a CSV with a row an image or a box",
     )
     ending = ".txt" if kind == "texts" else ""
@@ -309,7 +312,9 @@ def test_texts_that_are_not_read_are_told_beside_tables(tmp_path):
     draw_images(tmp_path, ["images/a.png", "images/b.png"])
     write(tmp_path / "partition.txt", "a.png 0\nb.png 1\n")
     write(tmp_path / "attributes.txt", "of\na.png\nMale\nb.png\nYoung\n")
-    with pytest.raises(UserError, match=r"partition.txt may; attributes.txt: may say more of the"):
+    with pytest.raises(
+        UserError, match=r"partition.txt may; attributes.txt: may say more about the"
+    ):
         understand(tmp_path)
 
 
@@ -471,7 +476,7 @@ def test_coco_of_other_labels_names_the_way_out(tmp_path, others):
     folder = _write_categories(tmp_path / "train_annotations.json", (1, 1), *others)
     with pytest.raises(
         UserError,
-        match=r"neither a bbox nor a segmentation.* of the image 1; .* CSV with the columns",
+        match=r"neither a bbox nor a segmentation.* for the image 1; .* CSV with the columns",
     ):
         understand(folder)
 

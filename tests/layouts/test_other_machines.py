@@ -1,4 +1,4 @@
-"""Tables whose paths are of another machine, or in other capital letters than their files."""
+"""Tables whose paths are of another machine, or in different capitals than their files."""
 
 import pytest
 
@@ -136,6 +136,6 @@ def test_a_file_that_rows_name_in_several_capital_letters_is_the_first_s(tmp_pat
     listing = understand(_write(tmp_path / "t.csv", "", names), max_bad_fraction=1)
     assert labels_of(listing) == {"a.png": "b", "b.png": "a"}
     assert [ref.message for ref in listing.refs() if ref.problem] == [
-        "t.csv:2: names 'a.png' again, in other capital letters",
-        "t.csv:5: names 'b.png' again, in other capital letters",
+        "t.csv:2: names 'a.png' again, in different capitals",
+        "t.csv:5: names 'b.png' again, in different capitals",
     ]

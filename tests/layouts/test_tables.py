@@ -343,7 +343,7 @@ def test_a_table_of_no_column_that_is_a_label_is_asked_about(tmp_path):
     draw_images(tmp_path, _NAMES)
     rows = [[f"{n}.png", n / 7] for n in range(8)]
     table = write_table(tmp_path / "t.csv", [["image", "score"], *rows])
-    with pytest.raises(UserError, match=r"none has few values that come again: 'score'\. Name it"):
+    with pytest.raises(UserError, match=r"none has few values that repeat: 'score'\. Name it"):
         understand(table)
     assert column_of(understand(table, columns={"label": "score"}), "label")["0.png"] == 0
     assert column_of(understand(table, label_pattern=None), "score")["0.png"] == 0
@@ -554,7 +554,7 @@ def test_a_list_says_where_it_is_cut_off(tmp_path):
     rows = ["3.png 1", *(f"{n}.png {n} 2 10 12" for n in range(3))]
     listing = understand(_write_list(tmp_path, "4", "image_id x y w h", *rows[1:], rows[0]))
     assert [ref.message.partition(": ")[2] for ref in listing.refs() if ref.problem] == [
-        "its columns are 5, image_id, x, y, w, h, but it has 2"
+        "the columns are 5, image_id, x, y, w, h, but it has 2"
     ]
 
 

@@ -70,7 +70,8 @@ def test_without_another_one_the_test_split_is_evaluated_on():
     options, (said,) = _understand(_paths({"Train/a": 2, "Train/b": 2, "TEST/a": 1, "TEST/b": 1}))
     assert options.split_names == {"Train": "train", "TEST": "eval"}
     assert options.splits == {"train": 0.9, "eval": 0.1}
-    assert said.startswith("Train/ (train), TEST/ (eval, for there is no other to evaluate on) are")
+    taken = "Train/ (train), TEST/ (eval, since there is no other to evaluate on) are"
+    assert said.startswith(taken)
 
 
 def test_splits_that_are_given_hold():

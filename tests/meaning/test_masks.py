@@ -200,7 +200,9 @@ def test_they_are_refused_by_name(given):
     assert '{images: "{key}.*", masks: "{key}_mask.png"}' in str(caught.value)
     assert "For the images alone" not in str(caught.value)
     mixed = [*_pairs("{}.jpg", "{}_mask.png"), *_pairs("images/a{}.jpg", "masks/a{}.png")]
-    with pytest.raises(UserError, match=r"masks: …\}', what the paths of each look like: no one"):
+    with pytest.raises(
+        UserError, match=r"masks: …\}' with templates of their paths: no single one"
+    ):
         _check(IngestOptions(**given), mixed)
 
 

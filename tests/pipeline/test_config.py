@@ -41,8 +41,8 @@ def test_an_empty_file_is_all_default(tmp_path):
         ("ingest.masks.clases=[a]", r"masks.clases: unknown key; did you mean classes\? known: i"),
         (
             "feeding.shuffle=false",
-            r"g.shuffle: Input should be 'records' or 'shards', got False; what Keras calls so is "
-            r'here mode="eval" of input_fn for False, which reads in order, and mode="train" for',
+            r"g.shuffle: Input should be 'records' or 'shards', got False; the equivalent here "
+            r'is mode="eval" of input_fn for False, which reads in order, and mode="train" for',
         ),
         (
             "feeding.image_size=[64, 64]",

@@ -65,7 +65,7 @@ def test_aliases_deepen_what_they_stand_in():
 
 
 def test_an_alias_of_what_it_is_in_is_refused():
-    assert refuse("x: &a\n- *a") == ("an alias of what it is in", 2)
+    assert refuse("x: &a\n- *a") == ("an alias of a value that contains it", 2)
 
 
 @pytest.mark.parametrize("digits", ["9" * 5000, "0x" + "f" * 5000, ":".join(["1"] * 5000)])
@@ -100,5 +100,5 @@ def test_any_text_is_read_or_refused(text):
 
 @pytest.mark.parametrize("text", [r'a: "\U00110000"', r'a: "\UFFFFFFFF"', r'"\U00110000": 1'])
 def test_an_escape_of_no_character_is_refused(text):
-    with pytest.raises(yaml.YAMLError, match="a character that there is none of"):
+    with pytest.raises(yaml.YAMLError, match="escapes a character that does not exist"):
         parse_yaml(text)

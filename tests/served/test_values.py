@@ -55,7 +55,7 @@ def test_a_png_of_16_bits_is_read():
 
 
 def _say(found: str) -> bytes:
-    text = f"unsupported: an array of {found}, where uint16 (height, width, 6) is asked for"
+    text = f"unsupported: an array of {found}, where uint16 (height, width, 6) is required"
     return text.encode()
 
 
@@ -114,7 +114,7 @@ def test_gray_and_color_stand_for_each_other(channels):
     arrays = [FLOATS, FLOATS[..., None], np.dstack([FLOATS] * 3), np.dstack([FLOATS] * 4)]
     files = tf.constant([zoo.save_array(each)[:-1] for each in arrays])
     errors = explain_unread(files, "float32", channels).numpy().tolist()
-    asked = b"), where float32 (height, width, %d) is asked for" % channels
+    asked = b"), where float32 (height, width, %d) is required" % channels
     assert errors == [b"corrupt"] * 3 + [b"unsupported: an array of <f4 (5, 7, 4" + asked]
 
 

@@ -128,7 +128,7 @@ def test_frames_after_a_cut_are_missing_by_name():
         (b"", "the video cannot be read"),
         (b"no video" * 99, "the video cannot be read"),
         (encode(9, 10, "mp4", "mpeg4")[:-300], "the video cannot be read"),
-        (encode_sound(), "no video stream; it holds other media only"),
+        (encode_sound(), "no video stream; it has other media only"),
     ],
 )
 def test_what_is_no_video_is_refused(data, message):

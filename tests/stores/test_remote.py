@@ -149,7 +149,7 @@ def test_a_client_that_is_not_installed_is_named(uri, monkeypatch):
     monkeypatch.setitem(sys.modules, "obstore", None)
     monkeypatch.setitem(sys.modules, "obstore.store", None)
     remote.forget_stores()
-    with pytest.raises(UserError, match=rf"^{uri}: to read its store takes the package of obstore"):
+    with pytest.raises(UserError, match=rf"^{uri}: reading its store needs the package obstore"):
         files.read_file(uri)
     remote.forget_stores()
 

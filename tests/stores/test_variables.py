@@ -88,7 +88,7 @@ def test_a_panic_is_an_error_that_names_address_and_variables(environment, is_li
     with pytest.raises(UserError) as caught:
         read("s3://a bucket/a")
     assert str(caught.value) == (
-        "s3://a bucket/a: no request can be made of this address and the environment (request "
+        "s3://a bucket/a: no request can be made with this address and environment (request "
         "valid: InvalidUri(InvalidUri(InvalidUriChar))); check the bucket's name, and the values "
         "of AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, AWS_REGION, AWS_SECRET_ACCESS_KEY."
     )

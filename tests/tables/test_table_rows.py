@@ -92,10 +92,14 @@ def test_parquet_keeps_types_and_counts_rows(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("x.csv", 'path\n1.jpg\n"2.jpg\n3.jpg\n', r"x.csv:3: no row of a table \(unexpected end"),
-        ("x.csv", '"path".x\n1.jpg\n', r"x.csv:1: no row of a table .*correct its quotes"),
-        ("x.csv", 'path\n1.jpg\n"2.jpg', r"x.csv:3: no row of a table \(unexpected end"),
-        ("x.csv", 'path\n"1\n".jpg\n', r"x.csv:2: no row of a table .*correct its quotes"),
+        (
+            "x.csv",
+            'path\n1.jpg\n"2.jpg\n3.jpg\n',
+            r"x.csv:3: not a row of a table \(unexpected end",
+        ),
+        ("x.csv", '"path".x\n1.jpg\n', r"x.csv:1: not a row of a table .*correct its quotes"),
+        ("x.csv", 'path\n1.jpg\n"2.jpg', r"x.csv:3: not a row of a table \(unexpected end"),
+        ("x.csv", 'path\n"1\n".jpg\n', r"x.csv:2: not a row of a table .*correct its quotes"),
         ("x.csv", "", "x.csv:1: the first line must name the columns, and is empty"),
         ("x.csv", "a,a\n1,2\n", "x.csv:1: two columns are called 'a'; rename one"),
         ("x.csv", "1.jpg,cat,x\n", "x.csv:1: the first line must name the columns, got '1.jpg'"),

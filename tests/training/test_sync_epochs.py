@@ -93,8 +93,8 @@ def test_initial_epoch_is_the_data_s_too(train_shards):
         ({"first_epoch": 2}, "got first_epoch=2, first_step=0 and epochs=1; leave them out"),
         ({"first_step": 1}, "got first_epoch=0, first_step=1"),
         ({"epochs": None}, "and epochs=None"),
-        ({"again": "same"}, "needs what input_fn has given for training"),
-        ({"mode": "eval"}, "needs what input_fn has given for training"),
+        ({"again": "same"}, "needs the very data set that input_fn returned for training"),
+        ({"mode": "eval"}, "needs the very data set that input_fn returned for training"),
     ],
 )
 def test_data_that_count_otherwise_are_refused(train_shards, arguments, message):
@@ -104,5 +104,5 @@ def test_data_that_count_otherwise_are_refused(train_shards, arguments, message)
 
 @pytest.mark.beam
 def test_what_was_made_of_the_data_is_refused(train_shards):
-    with pytest.raises(UserError, match="itself and not what was made of it"):
+    with pytest.raises(UserError, match="not one made from it"):
         SyncEpochs(open_data(train_shards).prefetch(1))

@@ -254,7 +254,7 @@ def test_other_functions_say_that_they_do_not_take_sums(data, tmp_path, decoded,
     _analyze(data / "before", tmp_path / "earlier")
     decoded.clear()
     said = _analyze(data / "before", tmp_path / "graph", tmp_path / "earlier", name)
-    assert "is not asked, as the preprocessing_fn looks at pixels" in said["earlier"]
+    assert "has nothing to give: the preprocessing_fn analyses single pixels" in said["earlier"]
     assert len(decoded) == (1 if name == "imagenet" else 80 + 1)
     assert not (tmp_path / "graph" / FILE).exists()
 

@@ -161,7 +161,7 @@ def test_a_batch_needs_to_know_how_views_are_made(browsed, tmp_path, address):
     status, told = asking(browsed.open(tmp_path))(address)
     assert (status, told["error"]) == (
         422,
-        "It is not known how training's views are made; start with --graph, --config or --set, "
+        "How training makes its views is not known; start with --graph, --config or --set, "
         "or give a run's folder.",
     )
 
@@ -184,7 +184,7 @@ def test_a_model_s_batches_are_those_that_it_was_fed(ask, browsed, tmp_path):
     assert model("search?epoch=2&step=1") == (422, {"error": said})
     other = dataclasses.replace(fed.parts[0], data=[("0" * 64, "train"), ("1" * 64, "more")])
     write_certificate(str(tmp_path), dataclasses.replace(fed, parts=[other]))
-    with pytest.raises(UserError, match=r"was fed train of 0{16}…, more of 1{16}… last"):
+    with pytest.raises(UserError, match=r"was last fed train of 0{16}…, more of 1{16}… "):
         browsed.open(tmp_path, model=str(tmp_path))
 
 

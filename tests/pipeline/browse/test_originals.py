@@ -100,7 +100,7 @@ def test_rows_of_a_table_and_members_of_an_archive_are_found(tmp_path):
     both = open_both(tmp_path / "b", tmp_path / "t.csv")
     assert read(*both, "images/dog/002.png") == expected
     (tmp_path / "t.csv").write_text("path,label\nimages/dog/000.png,dog\n")
-    with pytest.raises(NoPicture, match="there is no such image by now"):
+    with pytest.raises(NoPicture, match="there is no such image any more"):
         read(*open_both(tmp_path / "b", tmp_path / "t.csv"), "images/dog/002.png")
 
 

@@ -123,7 +123,7 @@ def test_yolos_folder_is_explained(tmp_path):
         label = tmp_path / "labels" / path.relative_to(images).with_suffix(".txt")
         label.parent.mkdir(parents=True, exist_ok=True)
         label.write_text("0 0.5 0.5 0.1 0.1\n")
-    with pytest.raises(UserError, match="has boxes as YOLO has them"):
+    with pytest.raises(UserError, match="has YOLO's boxes"):
         _init(tmp_path, "--output", tmp_path / "c.yaml", "--yes")
 
 
@@ -145,7 +145,7 @@ def test_a_generator_is_known_by_its_first_items(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     said, config, manifest = _start(tmp_path, "generator:init_items:scenes")
     assert "the first items of a generator" in said
-    assert "32; how many there are is known when it has run" in said
+    assert "32; how many there are is only known once it has run" in said
     assert "2: cat (21), dog (11)" in said  # Two of each of 16 shards, so the numbers up to 31.
     assert config.ingest.generator.shards == 16 and config.ingest.column_types == {"age": "int"}
     # Nobody knows how many images there are, so nothing depends on how many were looked at.

@@ -181,7 +181,7 @@ def test_flags_that_lose_records_are_refused_for_a_step_too():
 )
 def test_what_vertex_has_nothing_like_is_an_error(name, value):
     options = KubeflowOptions.model_validate({"steps": {"Trainer": {name: value}}})
-    with pytest.raises(UserError, match=f"kubeflow sets {name} for Trainer, which Vertex AI"):
+    with pytest.raises(UserError, match=f"kubeflow sets {name} for Trainer, for which Vertex AI"):
         check_engine(SPEC, options, is_vertex=True)
     check_engine(SPEC, options, is_vertex=False)
 
@@ -193,9 +193,9 @@ def test_each_engine_has_its_names_of_accelerators():
     )
     check_engine(SPEC, kubernetes, is_vertex=False)
     check_engine(SPEC, vertex, is_vertex=True)
-    with pytest.raises(UserError, match=r"as Kubernetes calls it, .*got 'NVIDIA_TESLA_T4'"):
+    with pytest.raises(UserError, match=r"its name in Kubernetes, .*got 'NVIDIA_TESLA_T4'"):
         check_engine(SPEC, vertex, is_vertex=False)
-    with pytest.raises(UserError, match=r"as Vertex AI calls it, .*got 'nvidia\.com/gpu'"):
+    with pytest.raises(UserError, match=r"its name in Vertex AI, .*got 'nvidia\.com/gpu'"):
         check_engine(SPEC, kubernetes, is_vertex=True)
 
 

@@ -80,7 +80,7 @@ def test_notices_of_broken_books_uneven_classes_and_leakage(figures, source):
     assert [each.text for each in list_notices(bad, shared)] == [
         "The books do not balance: files are unaccounted for.",
         "Stored images that cannot be decoded: 2; run image-pipeline verify.",
-        "In more than one split: look-alikes (3), so that evaluation asks what was trained on; "
+        "In more than one split: look-alikes (3), so that evaluation tests on what was trained on; "
         "ingest.near_duplicates=4 keeps them in one.",
         "Classes without records in the split eval: 1 of 2; more images, or ingest.stratify=true.",
         "cat has 12 times the records of emu; more images of the latter, or "

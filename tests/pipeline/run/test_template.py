@@ -126,7 +126,7 @@ def test_a_function_whose_module_no_worker_gets_is_refused(folder, tmp_path):
     places = {"output": str(folder / "local-data"), "graph": str(tmp_path / "graph")}
     done = _compile(str(tmp_path / "t"), function, cloud=cloud, **places)
     assert done.returncode == 1, done.stderr
-    assert "its module 'tests' is in none of the packages that the workers get" in done.stderr
+    assert "its module 'tests' is not in any package that the workers get" in done.stderr
 
 
 def _stage(folder, name, **places):
