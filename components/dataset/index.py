@@ -84,13 +84,15 @@ class IndexRows(NamedTuple):
     label: np.ndarray
 
     def list_entries(self, rows: np.ndarray) -> "list[Entry]":
-        """The same record by record, as Python's numbers; `rows` are those of the index."""
-        columns = (getattr(self, name).tolist() for name in Entry._fields[1:])
-        return list(map(Entry._make, zip(rows.tolist(), *columns, strict=True)))
+        """The same record by record, as Python's values; `rows` are those of the index."""
+        columns = (getattr(self, name).tolist() for name in Entry._fields[1:-1])
+        digits = self.record_id.tobytes().hex().encode()
+        ids = [digits[start : start + 32] for start in range(0, len(digits), 32)]
+        return list(map(Entry._make, zip(rows.tolist(), *columns, ids, strict=True)))
 
 
 class Entry(NamedTuple):
-    """What the index says of one record, as Python's numbers; see `IndexRows`."""
+    """What the index says of one record, as Python's values; see `IndexRows`."""
 
     row: int
     shard: int
@@ -102,6 +104,8 @@ class Entry(NamedTuple):
     channels: int
     is_raw: bool
     label: int
+    record_id: bytes
+    """Its 32 hexadecimal digits, as the record has them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -274,6 +278,17 @@ class RecordIndex:
     def root_of(self, shard: int) -> str:
         """The folder of the data set that a shard is of."""
         return self.roots[self._data_set_of[shard]]
+
+    def was_replaced(self, shard: int) -> bool:
+        """Whether a shard is another one by now, or gone, as its data set's manifest tells."""
+        root, key = self.root_of(shard), int(self._keys[shard])
+        if not self.is_ours or not key:  # Without a manifest, nothing tells.
+            return False
+        if not has_manifest(root):
+            return True
+        listed = {each.file: each.sha256 for _, _, each in read_manifest(root).list_shards()}
+        sha256 = listed.get(self.shard_paths[shard][len(root) + 1 :])
+        return sha256 is None or key_of(sha256) != key
 
     def describe(self, row: int) -> str:
         """Names a record for a message: its shard, its number there and its source."""

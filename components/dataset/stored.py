@@ -67,6 +67,14 @@ def _unreadable(path: str, error: OSError) -> UserError:
     )
 
 
+class ReplacedError(UserError):
+    """A data set is another one than when its index was read. No other record of it may be used."""
+
+    def __init__(self, root: str):
+        """Names the data set's folder."""
+        super().__init__(f"The data set {root!r} was replaced while it was read; start again.")
+
+
 def _stamp(root: str) -> tuple[int, int] | None:
     """Tells a data set's manifest from another one; None if there is none, or in a store."""
     try:
@@ -124,20 +132,27 @@ class StoredRecords:
           The serialized tf.train.Example.
 
         Raises:
-          UserError: if the shard ends before the record, a checksum is wrong, or the data set was
-            replaced since (seen on a local disk, when a shard is opened).
+          UserError: if the shard ends before the record, a checksum is wrong, or it is another
+            record than the index has there.
+          ReplacedError: if the data set was replaced since: on a local disk as soon as a shard of
+            the new one is opened, in a store at a record that is another one, or damaged.
         """
         entry = self.locate(at)
         place = _find_place(entry)
         framed = self._read_bytes(*place)
         if len(framed) < place[-1]:
             raise self.bad_record(entry, "the shard ends before it")
-        if not verify:
+        # Of other people's records, nothing need say the id.
+        is_another = self.index.is_ours and entry.record_id not in framed
+        if not verify and not is_another:
             return framed[HEADER_BYTES:-FOOTER_BYTES]
         try:
-            return unframe(framed)
+            serialized = unframe(framed)
         except CorruptRecord as error:
             raise self.bad_record(entry, error.problem) from error
+        if is_another:
+            raise self.bad_record(entry, "its shard has another record there than the index")
+        return serialized
 
     def locate(self, at: int | Entry) -> Entry:
         """Where a record is."""
@@ -204,10 +219,16 @@ class StoredRecords:
         """
         root = self.index.root_of(shard)
         if _stamp(root) != self._stamps[root]:
-            raise UserError(f"The data set {root!r} was replaced while it was read; start again.")
+            raise ReplacedError(root)
 
     def bad_record(self, at: int | Entry, problem: object) -> UserError:
-        """The error of a record that cannot be read or decoded."""
+        """The error of a record that cannot be read or decoded.
+
+        Raises:
+          ReplacedError: if that is because the data set was replaced.
+        """
+        if self.index.was_replaced(shard := self.locate(at).shard):
+            raise ReplacedError(self.index.root_of(shard))
         # A data set's iterator that has failed may be garbage by now, and this one of its threads.
         with pause_collection():
             described = self.index.describe(at.row if isinstance(at, Entry) else at)

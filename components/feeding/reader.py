@@ -16,7 +16,7 @@ import numpy as np
 from image_pipeline.components.augment.keys import draw_crop_windows, fold, record_keys
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import Entry, RecordIndex
-from image_pipeline.components.dataset.stored import StoredRecords
+from image_pipeline.components.dataset.stored import ReplacedError, StoredRecords
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.batch_maker import BatchMaker
 from image_pipeline.components.feeding.budget import (
@@ -325,7 +325,7 @@ class BatchReader:
 
     def _skip(self, number: int, bad: set[int], error: UserError) -> None:
         """Notes a record that cannot be read."""
-        if self._feeding.bad_records == "stop":
+        if self._feeding.bad_records == "stop" or isinstance(error, ReplacedError):
             raise error
         with self._lock:  # Several threads read images.
             self.skipped += 1

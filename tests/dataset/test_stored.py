@@ -127,6 +127,18 @@ def test_a_data_set_that_was_replaced_gives_no_records_of_the_new_one(copied):
         again.read(0, verify=True)
 
 
+@pytest.mark.parametrize("verify", [False, True])
+def test_another_record_than_the_index_has_is_refused(copied, verify):
+    """As where a new index has come with old shards, of records of the same size."""
+    index = read_index(copied)
+    first, second = index.locate(np.array([0, 1]))
+    with pytest.raises(
+        UserError,
+        match=rf"record 0 of {copied[0]} .*is damaged: its shard has another record there than",
+    ):
+        StoredRecords(index).read(first._replace(record_id=second.record_id), verify)
+
+
 def test_records_of_a_store_are_requests_for_what_they_take(train_shards, monkeypatch):
     index = read_index(train_shards)
     remote = copy.copy(index)

@@ -9,6 +9,7 @@ from image_pipeline import api, cli
 from image_pipeline.components import files
 from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
 from image_pipeline.components.dataset.verify import verify_data_set
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import prepare_chunk
 from image_pipeline.components.ingest.earlier import count_taken, find_earlier
 from image_pipeline.components.stores import remote
@@ -121,3 +122,30 @@ def test_an_update_in_a_store_that_is_stopped_at_any_write_goes_on(data, tmp_pat
     assert seen[0] == old and set(seen) == {old, None, new}
     api.ingest(images, data, **_OPTIONS)
     assert _read_set(data) == _read_set(str(tmp_path / "fresh"))
+
+
+@pytest.mark.parametrize("bad_records", ["stop", "skip"])
+def test_a_reader_is_stopped_at_records_of_the_updated_data_set(store, bad_records):
+    """Their sizes are the same: raw pixels of one size, of images whose names are as long."""
+    images, data = (f"{store.uri}/read/{bad_records}/{name}" for name in ("images", "data"))
+    _write(images, [f"{label}/{number:02}.png" for label in "ab" for number in range(20)], 0)
+    options = {"shards": 2, "splits": {"train": 1}, "prepare": {"encoding": "raw"}}
+    api.ingest(images, data, **options)
+    opened = api.batches(
+        data,
+        view={"height_px": 4, "width_px": 4},
+        epochs=9,
+        batch_size=2,
+        bad_records=bad_records,
+        columns=["image/filename"],
+    )
+    batches = iter(opened)
+    next(batches)
+    _write(images, [f"{label}/{number:02}.png" for label in "ab" for number in range(20, 25)], 50)
+    api.ingest(images, data, **options)
+    read = []
+    with pytest.raises(UserError, match=f"^The data set '{data}' was replaced while it was read;"):
+        read.extend(batches)
+    for batch in read:
+        names = [name.decode() for name in batch["image/filename"]]
+        assert ["ab"[label] for label in batch["label"]] == [name[0] for name in names]
