@@ -227,10 +227,10 @@ class StoredRecords:
         Raises:
           ReplacedError: if that is because the data set was replaced.
         """
-        if self.index.was_replaced(shard := self.locate(at).shard):
-            raise ReplacedError(self.index.root_of(shard))
         # A data set's iterator that has failed may be garbage by now, and this one of its threads.
         with pause_collection():
+            if self.index.was_replaced(shard := self.locate(at).shard):
+                raise ReplacedError(self.index.root_of(shard))
             described = self.index.describe(at.row if isinstance(at, Entry) else at)
         again = "run ingest again" if self.index.is_ours else "write its file again"
         return UserError(

@@ -33,7 +33,8 @@ class Index:
         shard = np.searchsorted(self.starts, rows, "right") - 1
         values = dict.fromkeys(IndexRows._fields, np.ones(len(rows), np.int64))
         offset = (rows - self.starts[shard]) * RECORD_BYTES
-        return IndexRows(**values | {"shard": shard, "offset": offset, "label": rows})
+        values |= {"shard": shard, "offset": offset, "label": rows}
+        return IndexRows(**values | {"record_id": np.zeros((len(rows), 16), np.uint8)})
 
 
 class Records:
