@@ -229,11 +229,7 @@ def list_split(data_dir: str, split: str) -> str:
     Raises:
       UserError: if the data set has no such split.
     """
-    splits = list(read_whole_manifest(data_dir).splits)
-    if split not in splits:
-        raise UserError(
-            f"split must be one of those in {data_dir}, got {split!r}; known: {', '.join(splits)}."
-        )
+    read_whole_manifest(data_dir).find_split(split, data_dir)
     return files.join(data_dir, in_split(split))
 
 

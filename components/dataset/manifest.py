@@ -261,6 +261,19 @@ class Manifest(ManifestPart):
         """How many channels all images have as they were; None for gray or RGB, as converted."""
         return self.options.get("prepare", {}).get("channels")
 
+    def find_split(self, name: str, data_dir: str) -> ListedSplit:
+        """A split of the data set, which lies in this folder.
+
+        Raises:
+          UserError: if there is no such split.
+        """
+        if name not in self.splits:
+            raise UserError(
+                f"split must be one of those in {data_dir}, got {name!r}; known: "
+                f"{', '.join(self.splits)}."
+            )
+        return self.splits[name]
+
     def list_shards(self) -> Iterator[tuple[str, int, ListedShard]]:
         """Each shard, with its split and its number within the split."""
         for name, split in self.splits.items():

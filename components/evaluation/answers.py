@@ -104,7 +104,7 @@ class AnswerTable:
             ),
             "tagging": lambda: {
                 **describe_tags(np.ravel(true) > 0, np.ravel(answer)),
-                BASELINE_COUNTS: earlier and _count_tags(*earlier),
+                BASELINE_COUNTS: earlier and count_tags(*earlier).sum(axis=1).tolist(),
             },
             "regression": lambda: {
                 VALUE: _take_first(true),
@@ -174,9 +174,18 @@ def describe_tags(is_true: np.ndarray, probabilities: np.ndarray) -> dict[str, A
     }
 
 
-def _count_tags(true: Any, probabilities: np.ndarray) -> list[int]:
-    is_true, is_answered = np.ravel(true) > 0, np.ravel(probabilities) > LIKELY
-    return [int(each.sum()) for each in (is_true & is_answered, is_answered, is_true)]
+def count_tags(true: Any, predicted: np.ndarray) -> np.ndarray:
+    """Counts an image's tags: int64 [3, tags], right ones, predicted ones and true ones.
+
+    Args:
+      true: float32 [tags] (or [images, tags]) of 0 and 1.
+      predicted: float32 of the same shape, probabilities.
+    """
+    tags = np.shape(true)[-1]
+    is_true = np.reshape(true, (-1, tags)) > 0
+    is_predicted = np.reshape(predicted, (-1, tags)) > LIKELY
+    counted = (is_true & is_predicted, is_predicted, is_true)
+    return np.stack([each.sum(axis=0) for each in counted]).astype(np.int64)
 
 
 def join_tables(tables: Sequence[pa.Table]) -> pa.Table:

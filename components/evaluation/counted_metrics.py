@@ -16,8 +16,9 @@ import numpy as np
 from tensorflow_model_analysis.metrics import metric_types, metric_util
 
 from image_pipeline.components.dataset import record
-from image_pipeline.components.evaluation.tag_metrics import score_tags
-from image_pipeline.components.tasks.signatures import LIKELY, MASK, PROBABILITIES
+from image_pipeline.components.evaluation.answers import count_tags
+from image_pipeline.components.evaluation.tag_metrics import score_all
+from image_pipeline.components.tasks.signatures import MASK, PROBABILITIES
 
 Metrics = dict[tuple[str, int | None], float]
 """Metrics by their name and, of a class's own, the class's id."""
@@ -203,10 +204,8 @@ class _CountTags(Counts):
         return some + more
 
     def make_values(self, counted: np.ndarray, name: str) -> Metrics:
-        of_tags = score_tags(counted)
-        of_all = score_tags(counted.sum(axis=1, keepdims=True))[:, 0]
-        f1 = of_tags[2][np.isfinite(of_tags[2])]
-        metrics: Metrics = {(MEAN_F1, None): f1.mean() if len(f1) else np.nan}
+        of_tags, of_all, mean_f1 = score_all(counted)
+        metrics: Metrics = {(MEAN_F1, None): mean_f1}
         for each, of_each, score in zip((PRECISION, RECALL, name), of_tags, of_all, strict=True):
             metrics[each, None] = score
             metrics |= {(each, id_): own for id_, own in enumerate(of_each)}
@@ -221,17 +220,3 @@ class TagScores(CountedMetric):
     """
 
     counts, first = _CountTags, F1
-
-
-def count_tags(true: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Counts an image's tags: int64 [3, tags], right ones, predicted ones and true ones.
-
-    Args:
-      true: float32 [tags] (or [images, tags]) of 0 and 1.
-      predicted: float32 of the same shape, probabilities.
-    """
-    tags = np.shape(true)[-1]
-    is_true = np.reshape(true, (-1, tags)) > 0
-    is_predicted = np.reshape(predicted, (-1, tags)) > LIKELY
-    counted = (is_true & is_predicted, is_predicted, is_true)
-    return np.stack([each.sum(axis=0) for each in counted]).astype(np.int64)

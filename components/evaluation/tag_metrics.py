@@ -88,11 +88,8 @@ def _estimate(
 
     def compute(weights: np.ndarray) -> dict[str, float]:
         counts = _count(true, answered, weights)
-        precision, recall, over_all = score_tags(counts.sum(axis=1, keepdims=True))[:, 0].tolist()
-        f1 = score_tags(counts)[2]
-        f1 = f1[np.isfinite(f1)]
-        mean = float(f1.mean()) if len(f1) else np.nan
-        found = {PRECISION: precision, RECALL: recall, F1: over_all, MEAN_F1: mean}
+        _, (precision, recall, over_all), mean_f1 = score_all(counts)
+        found = {PRECISION: precision, RECALL: recall, F1: over_all, MEAN_F1: mean_f1}
         if earlier is not None:
             found[GAINED] = over_all - float(score_tags((earlier @ weights)[:, None])[2, 0])
         return found
@@ -116,6 +113,14 @@ def score_tags(counts: np.ndarray) -> np.ndarray:
     above = np.stack([right, right, 2 * right]).astype(np.float64)
     below = np.stack([predicted, true, predicted + true])
     return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
+
+
+def score_all(counts: np.ndarray) -> tuple[np.ndarray, list[float], float]:
+    """`score_tags`; precision, recall and F1 over all tags; and the mean F1 of tags that occur."""
+    of_tags = score_tags(counts)
+    of_all = score_tags(counts.sum(axis=1, keepdims=True))[:, 0]
+    f1 = of_tags[2][np.isfinite(of_tags[2])]
+    return of_tags, of_all.tolist(), float(f1.mean()) if len(f1) else np.nan
 
 
 def _mark(answers: pa.Table, column: str, tags: int) -> sparse.csr_array:

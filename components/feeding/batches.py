@@ -102,7 +102,15 @@ class Batches:
         self.checksums = tuple(manifest.checksum for manifest in manifests.values())
         self._feeding, self._epochs = feeding, epochs
         self._graph = None if graph_dir is None else read_graph(graph_dir)
-        self._check(manifests, split, view, mode, graph_dir)
+        self._paths = [
+            files.join(root, shard.file)
+            for root, manifest in manifests.items()
+            for shard in manifest.find_split(split, root).shards
+        ]
+        check_pixels(manifests, view)
+        known = {} if self._graph is None else {"analysed": self._graph.view, "view": view}
+        steps = feeding.steps
+        check(BATCHES, feeding=feeding, steps=steps, mode=mode, graph_dir=graph_dir, **known)
         self._kind = find_labels(manifests)
         self._columns = find_columns(manifests, self._kind, feeding)
         self._most_boxes = find_most_boxes(manifests) if self._kind is BOXES else None
@@ -116,11 +124,6 @@ class Batches:
             workers=workers,
         )
         self._passes.share_of_batch(feeding)
-        self._paths = [
-            files.join(root, shard.file)
-            for root, manifest in manifests.items()
-            for shard in manifest.splits[split].shards
-        ]
         self._view = view
         self._reader = BatchReader(
             read_index(self._paths, manifests), view, feeding, self._passes, self._columns
@@ -132,26 +135,6 @@ class Batches:
         self.class_names = self._name_classes(manifests)
         self._ids = self._number_classes()
         self._position = _make_position(seed, first_epoch, first_step)
-
-    def _check(
-        self,
-        manifests: Mapping[str, Manifest],
-        split: str,
-        view: ViewOptions,
-        mode: Mode,
-        graph_dir: str | None,
-    ) -> None:
-        """Raises UserError for what needs TensorFlow, or does not fit data sets or graph."""
-        for root, manifest in manifests.items():
-            if split not in manifest.splits:
-                raise UserError(
-                    f"split must be one of those in {root}, got {split!r}; known: "
-                    f"{', '.join(manifest.splits)}."
-                )
-        check_pixels(manifests, view)
-        known = {} if self._graph is None else {"analysed": self._graph.view, "view": view}
-        steps = self._feeding.steps
-        check(BATCHES, feeding=self._feeding, steps=steps, mode=mode, graph_dir=graph_dir, **known)
 
     @property
     def steps_per_epoch(self) -> int:

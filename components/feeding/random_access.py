@@ -59,9 +59,11 @@ class RandomAccess:
         self._arguments: dict[str, Any] = {"columns": tuple(columns), "decode": decode}
         self._arguments |= {"data_dir": data_dir, "split": split, "verify": verify}
         self._manifest = read_whole_manifest(data_dir)
-        _check_arguments(self._arguments, self._manifest.splits, self._manifest.columns)
+        shards = self._manifest.find_split(split, data_dir).shards
+        keys = [column.key for column in self._manifest.columns]
+        _check_named("decode", [decode], ["pixels", "none"])
+        _check_named("columns", columns, keys)
         self._has_masks = record.MASK_COLUMN in self._manifest.columns
-        shards = self._manifest.splits[split].shards
         self._index = read_index([files.join(data_dir, shard.file) for shard in shards])
         self._class_ids = self._number_classes()
         self._open()
@@ -205,16 +207,10 @@ def _open_again(arguments: dict[str, Any], checksum: str | None) -> RandomAccess
     return opened
 
 
-def _check_arguments(
-    arguments: dict[str, Any], splits: dict[str, Any], columns: Sequence[record.Column]
-) -> None:
-    keys = [column.key for column in columns]
-    known: dict[str, Sequence[str]] = {"split": list(splits), "decode": ["pixels", "none"]}
-    chosen = [("split", arguments["split"]), ("decode", arguments["decode"])]
-    for name, value in [*chosen, *(("columns", key) for key in arguments["columns"])]:
-        there_are = known.get(name, keys)
-        if value not in there_are:
+def _check_named(argument: str, values: Sequence[str], known: Sequence[str]) -> None:
+    for value in values:
+        if value not in known:
             raise UserError(
-                f"{name} must name what there is, {', '.join(there_are)}, got {value!r}; "
-                f"{suggest(value, there_are)}".rstrip("; ")
+                f"{argument} must name what there is, {', '.join(known)}, got {value!r}; "
+                f"{suggest(value, known)}".rstrip("; ")
             )

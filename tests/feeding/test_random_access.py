@@ -165,7 +165,7 @@ def test_damage_names_the_record(damaged):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"split": "trian"}, r"split must name what there is, train, eval, got 'trian'; .*train"),
+        ({"split": "trian"}, r"split must be one of those in .*, got 'trian'; known: train, eval"),
         ({"decode": "tensor"}, r"decode must name what there is, pixels, none, got 'tensor'"),
         ({"columns": ["image/file"]}, r"columns must name .*image/class/text.*, got 'image/file'"),
     ],

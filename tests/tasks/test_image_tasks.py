@@ -7,7 +7,7 @@ import tensorflow as tf
 from tensorflow_model_analysis.metrics import metric_types
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.evaluation import counted_metrics
+from image_pipeline.components.evaluation import answers, counted_metrics, tag_metrics
 from image_pipeline.components.models.find_builder import find_builder
 from image_pipeline.components.models.model import binary_cross_entropy
 from image_pipeline.components.models.options import TrainingOptions
@@ -63,10 +63,10 @@ def test_the_default_network_gives_a_probability_of_each_tag_and_learns_one():
 
 
 def test_tags_are_counted_by_hand():
-    counts = sum(map(counted_metrics.count_tags, LABELS, PREDICTED))
+    counts = sum(map(answers.count_tags, LABELS, PREDICTED))
     np.testing.assert_array_equal(counts, [[2, 1, 1], [3, 1, 1], [2, 1, 2]])
-    np.testing.assert_array_equal(counted_metrics.count_tags(LABELS, PREDICTED), counts)
-    scores = counted_metrics.score_tags(counts)
+    np.testing.assert_array_equal(answers.count_tags(LABELS, PREDICTED), counts)
+    scores = tag_metrics.score_tags(counts)
     np.testing.assert_allclose(scores, [[2 / 3, 1, 1], [1, 1, 0.5], [0.8, 1, 2 / 3]])
 
 
