@@ -45,8 +45,8 @@ LONGEST = (
     "tests/transform",
     "tests/pipeline/test_api.py",
     "tests/ingest/test_paired_runs.py",
-    "tests/feeding/test_fed_masks.py",
-    "tests/feeding/test_list_columns.py",
+    "tests/feeding/test_fed_boxes.py",
+    "tests/feeding/test_further_columns.py",
     "tests/augment/test_rand_augment.py",
     "tests/views/test_parity.py",
 )

@@ -15,7 +15,7 @@ from image_pipeline.components.augment.rand_augment import (
     rand_augment,
 )
 from image_pipeline.components.dataset.record import IGNORED
-from tests.augment.test_tone import _spread_levels as spread_levels
+from tests.augment.test_color import _spread_levels as spread_levels
 from tests.augment.ways import make_batch, make_keys, run_in_all_ways
 from tests.tiers import wide
 

@@ -1,4 +1,6 @@
+import csv
 import importlib
+import json
 import math
 import re
 
@@ -11,7 +13,8 @@ import tensorflow_model_analysis as tfma
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from image_pipeline.components import progress
-from image_pipeline.components.errors import find_user_error
+from image_pipeline.components.dataset.record import Column
+from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.evaluation import counting
 from image_pipeline.components.evaluation.answers import AnswerTable, collect, join_tables
 from image_pipeline.components.evaluation.counting import (
@@ -21,14 +24,32 @@ from image_pipeline.components.evaluation.counting import (
     describe_record,
     has_class,
 )
-from image_pipeline.components.evaluation.evaluation import BASELINE, CANDIDATE, evaluation_config
+from image_pipeline.components.evaluation.evaluation import (
+    BASELINE,
+    CANDIDATE,
+    evaluation_config,
+    read_measured,
+    read_metrics,
+)
+from image_pipeline.components.evaluation.facts import (
+    COLUMNS,
+    FACTS,
+    OUTLIER_COLUMNS,
+    Bound,
+    Failure,
+)
+from image_pipeline.components.evaluation.metrics import METRICS, Estimate
 from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.labels.kinds import BOXES, MASKS
 from image_pipeline.components.models.options import TrainingOptions
+from image_pipeline.components.rules import check
 from image_pipeline.components.tasks.options import EvaluationOptions
+from image_pipeline.components.tasks.rules import SLICES, find_types
 from image_pipeline.components.tasks.signatures import EXAMPLES, SERVE_EXAMPLES, TRANSFORM_FEATURES
 from image_pipeline.components.training import serving
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs, shards
+from tests.pipeline.report.conftest import data_dir, images_dir, run, run_dir  # noqa: F401
 from tests.tiers import wide
 from tests.training.models import build_linear_model
 
@@ -222,3 +243,81 @@ def test_a_model_must_be_better_than_the_baseline_by_so_much(
         pipeline_options=PipelineOptions(runner="FnApiRunner", direct_running_mode="in_memory"),
     )
     assert tfma.load_validation_result(str(tmp_path / "out")).validation_ok is is_enough
+
+
+def test_slices_are_columns_of_one_value():
+    further = (Column("camera", "bytes"), Column("words", "bytes", is_list=True))
+    types = find_types(further)
+    assert (types["camera"], types["image/height"]) == ("bytes", "int64")
+    for name in ("words", "lens"):
+        with pytest.raises(UserError, match=f"names '{name}', not a column .*known: .*camera"):
+            check(SLICES, evaluation=EvaluationOptions(slices=(name,)), columns=further)
+
+
+def test_slices_that_could_not_be_made_are_refused_beforehand():
+    with pytest.raises(ValueError, match="'image/format' twice"):
+        EvaluationOptions(slices=("image/format", "image/format"))
+    sliced = EvaluationOptions(slices=("image/format",))
+    for labels in (MASKS, BOXES):
+        check(SLICES, evaluation=EvaluationOptions(), labels=labels, columns=())
+        message = f"slices works .*, but the labels of this run are {labels.name}, which"
+        with pytest.raises(UserError, match=message):
+            check(SLICES, evaluation=sliced, labels=labels, columns=())
+
+
+def test_figures_answers_and_doubts_are_written(run):  # noqa: F811
+    folder = run.artifact("evaluation")
+    with open(f"{folder}/{FACTS}") as file:
+        facts = json.load(file)
+    assert facts["version"] == 1 and facts["records"] == run.manifest.splits["eval"].records
+    # A model that gives each class one half sees nothing that tells them apart.
+    assert facts["mislabelled"]["judged"] == facts["mislabelled"]["of"] == 23
+    with open(f"{folder}/mislabelled.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == facts["mislabelled"]["suspected"]
+    assert all(tuple(row) == COLUMNS and row["label"] != row["likelier"] for row in rows)
+    # Nor is any of them unlike the others.
+    assert facts["outliers"] == {"judged": 23, "of": 23, "found": 0}
+    with open(f"{folder}/outliers.csv") as file:
+        assert tuple(csv.DictReader(file).fieldnames) == OUTLIER_COLUMNS
+
+
+def test_bounds_stay_where_the_figure_can_be_and_no_number_is_left_out():
+    def bounded(value, low, high):
+        return {"boundedValue": {"value": value, "lowerBound": low, "upperBound": high}}
+
+    found = read_metrics(
+        {
+            "sparse_categorical_accuracy": bounded(0.98, 0.95, 1.01),
+            "sparse_categorical_accuracy_diff": bounded(0.02, -0.03, 0.07),
+            "example_count": {"doubleValue": 8.0},
+            "loss": {"doubleValue": "NaN"},
+            "other": bounded(0.5, "NaN", "NaN"),
+        }
+    )
+    assert found == {
+        "accuracy": Estimate(0.98, 0.95, 1.0),
+        "accuracy gained": Estimate(0.02, -0.03, 0.07),
+        "records": Estimate(8.0),
+        "other": Estimate(0.5),
+    }
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("flag", [False, True])
+def test_the_evaluators_files_are_read_with_and_without_intervals(export_dir, tmp_path, flag):
+    analyse(export_dir, tmp_path, confidence_intervals=flag, min_accuracy=0.8)
+    found = read_measured(str(tmp_path / "out"))
+    assert found.metric is METRICS["sparse_categorical_accuracy"]
+    accuracy = found.overall["accuracy"]
+    assert accuracy.value == pytest.approx(0.75) and found.overall["records"].value == 4.0
+    assert {name: own["accuracy"].value for name, own in found.classes.items()} == {
+        "cat": 1.0,
+        "dog": 0.0,
+    }
+    assert found.bound == Bound(option="evaluation.min_accuracy", threshold=0.8)
+    missed = {"option": "evaluation.min_accuracy", "threshold": 0.8, "measure": "accuracy"}
+    assert found.failures == [Failure(**missed, measured=accuracy.value)]
+    assert (accuracy.interval is not None) is flag
+    if flag:
+        assert 0 <= accuracy.low <= 0.75 <= accuracy.high <= 1

@@ -7,7 +7,13 @@ import pytest
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.stores import objects, remote
-from image_pipeline.components.stores.variables import list_variables, read_profile, tidy_variables
+from image_pipeline.components.stores.refusals import explain_refusal, is_passing
+from image_pipeline.components.stores.variables import (
+    list_variables,
+    read_azure,
+    read_profile,
+    tidy_variables,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -179,3 +185,172 @@ def test_a_file_that_cannot_be_read_is_named(folder):
     (folder / "config").write_text("region = here")
     with pytest.raises(UserError, match=r"config cannot be read: .* name another by AWS_CONFIG"):
         read_profile(True)
+
+
+NAMES = ("ACCOUNT", "KEY", "CONNECTION_STRING")
+
+
+@pytest.fixture
+def azure(monkeypatch):
+    """Sets variables in place of all that are read."""
+
+    def set_all(**values):
+        for name in NAMES:
+            monkeypatch.delenv(f"AZURE_STORAGE_{name}", raising=False)
+        for name, value in values.items():
+            monkeypatch.setenv(f"AZURE_STORAGE_{name}", value)
+
+    set_all()
+    return set_all
+
+
+def test_nothing_is_said_of_an_empty_environment(azure):
+    assert read_azure() == {}
+
+
+def test_the_names_of_azure_s_own_tools_are_read(azure):
+    azure(ACCOUNT="someone", KEY="a2V5")
+    assert read_azure() == {"account_name": "someone", "account_key": "a2V5"}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=a2V5==;"
+            "EndpointSuffix=core.windows.net",
+            {
+                "account_name": "a",
+                "account_key": "a2V5==",
+                "endpoint": "https://a.blob.core.windows.net",
+            },
+        ),
+        (
+            "AccountName=a;AccountKey=k;BlobEndpoint=http://127.0.0.1:10000/a;",
+            {"account_name": "a", "account_key": "k", "endpoint": "http://127.0.0.1:10000/a"},
+        ),
+        (
+            "BlobEndpoint=https://a.blob.core.windows.net;SharedAccessSignature=sv=1&sig=x",
+            {
+                "account_name": "a",
+                "sas_key": "sv=1&sig=x",
+                "endpoint": "https://a.blob.core.windows.net",
+            },
+        ),
+    ],
+)
+def test_a_connection_string_is_read(azure, text, found):
+    azure(ACCOUNT="another", CONNECTION_STRING=text)
+    assert read_azure() == found
+
+
+def test_azurite_is_called_by_its_short_name(azure):
+    azure(CONNECTION_STRING="UseDevelopmentStorage=true")
+    found = read_azure()
+    assert found["account_name"] == "devstoreaccount1"
+    assert found["endpoint"] == "http://127.0.0.1:10000/devstoreaccount1"
+
+
+def test_what_is_no_connection_string_is_refused(azure):
+    azure(CONNECTION_STRING="https://a.blob.core.windows.net")
+    with pytest.raises(UserError, match=r"must have AccountName=… or BlobEndpoint=… .* got only"):
+        read_azure()
+
+
+WAYS = {
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "az": "AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY",
+}
+BUSY = "Server error, status code: 503"
+REFUSED = "Error performing GET http://127.0.0.1:1/: tcp connect error"
+
+
+def _code(code, rest=""):
+    return f"status code: 403 Forbidden: <Error><Code>{code}</Code>{rest}</Error>"
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "message"),
+    [
+        (
+            "s3",
+            _code("InvalidAccessKeyId"),
+            f"does not accept the key (InvalidAccessKeyId); correct {WAYS['s3']}.",
+        ),
+        (
+            "az",
+            _code("AuthenticationFailed"),
+            f"does not accept the key (AuthenticationFailed); correct {WAYS['az']}.",
+        ),
+        (
+            "s3",
+            _code("AccessDenied"),
+            "does not allow this with these credentials (AccessDenied); grant it, or use others: "
+            f"{WAYS['s3']}.",
+        ),
+    ],
+)
+def test_a_key_that_is_refused_is_named(kind, error, message):
+    assert str(explain_refusal("x://b/a", kind, error)) == f"x://b/a: its store {message}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        ("s3", "Generic S3 error: Missing AccessKeyId"),
+        ("s3", "Generic S3 error: Missing SecretAccessKey"),
+        ("az", "Generic MicrosoftAzure error: Account must be specified"),
+    ],
+)
+def test_half_of_the_credentials_is_not_enough(kind, error):
+    message = f"x://b/a: incomplete credentials. Set both {WAYS[kind]}."
+    assert str(explain_refusal("x://b/a", kind, error)) == message
+
+
+def test_a_key_that_azure_cannot_have_given_is_said():
+    error = "Generic MicrosoftAzure error: Invalid Access Key: Invalid padding"
+    message = f"az://b/a: its key is not in base64, as keys of Azure are; correct {WAYS['az']}."
+    assert str(explain_refusal("az://b/a", "az", error)) == message
+
+
+def test_what_expired_is_fetched_anew():
+    for error in (_code("ExpiredToken"), _code("AuthenticationFailed", "Signature expired")):
+        message = str(explain_refusal("s3://b/a", "s3", error))
+        assert message.startswith("s3://b/a: its credentials have expired (")
+
+
+@pytest.mark.parametrize(
+    ("error", "region"),
+    [
+        (_code("AuthorizationHeaderMalformed", "the region is wrong; expecting 'eu-1'"), "eu-1"),
+        ("Received redirect without LOCATION, this normally indicates", "the bucket's"),
+    ],
+)
+def test_another_region_is_said(error, region):
+    message = f"s3://b/a: the bucket is in another region; set AWS_REGION to {region}."
+    assert str(explain_refusal("s3://b/a", "s3", error)) == message
+
+
+def test_a_machine_without_credentials_of_its_own_says_how_to_give_some():
+    error = "Error performing PUT http://169.254.169.254/latest/api/token: 403 Forbidden"
+    for kind, name in (("s3", "AWS_PROFILE"), ("az", "AZURE_STORAGE_CONNECTION_STRING")):
+        message = str(explain_refusal("x://b/a", kind, error))
+        assert message.startswith("x://b/a: there are no credentials for it in the environment, ")
+        assert name in message
+
+
+def test_other_errors_are_left_as_they_are():
+    assert explain_refusal("s3://b/a", "s3", BUSY) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "has_answered", "may_pass"),
+    [
+        (BUSY, False, True),
+        (_code("AccessDenied"), True, False),
+        (REFUSED, False, False),
+        (REFUSED, True, True),
+    ],
+)
+def test_what_may_pass_is_tried_again(error, has_answered, may_pass):
+    assert is_passing(error, has_answered) == may_pass

@@ -1,7 +1,9 @@
 """The last stage's checks, its publishing, and what is there if it fails."""
 
+import collections
 import itertools
 import shutil
+import types
 
 import numpy as np
 import pytest
@@ -10,8 +12,9 @@ import tensorflow_transform as tft
 
 from image_pipeline.components import contract, files
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.transform import run
 from image_pipeline.components.transform.analysed_sets import read_spans
-from image_pipeline.components.transform.finish import check_graph, finish_graph
+from image_pipeline.components.transform.finish import check_classes, check_graph, finish_graph
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import plan_graph, run_analysis
 from image_pipeline.components.transform.statistics import name_statistic
@@ -143,3 +146,49 @@ def test_a_bad_graph_is_refused(tmp_path, function, message):
     folder = write_graph(tmp_path, preprocessing_fn=getattr(bad_functions, function))
     with pytest.raises(UserError, match=message):
         check_graph(folder, VIEWS, "pkg.fn")
+
+
+def test_a_record_that_reading_drops_is_named(tmp_path, monkeypatch):
+    real = run.read_view_batches
+
+    def read_all_but_one(*arguments):
+        for number, batch in enumerate(real(*arguments)):
+            yield batch.slice(1) if number == 0 else batch
+
+    monkeypatch.setattr(run, "read_view_batches", read_all_but_one)
+    manifest = ingest(write_folder(tmp_path / "images"), tmp_path / "data", shards=1)
+    records = manifest.splits["train"].records
+    message = f"Stage ReadViews lost records: {records} in, {records - 1} out"
+    with pytest.raises(UserError, match=message):
+        run_analysis(
+            str(tmp_path / "data"), str(tmp_path / "out"), VIEW, TransformOptions(), make_pipeline
+        )
+
+
+def _span(**analysed):
+    return types.SimpleNamespace(analysed=collections.Counter(analysed))
+
+
+def _rows(**counted):
+    return [{"name": name, "records": count} for name, count in counted.items()]
+
+
+def test_classes_that_add_up_over_all_spans_pass():
+    check_classes(_rows(cat=5, dog=2), [_span(cat=3, dog=2), _span(cat=2)])
+
+
+def test_labels_that_no_vocabulary_holds_are_not_missed():
+    check_classes(_rows(cat=1), [_span(**{"cat": 1, "": 4, "two\nlines": 2})])
+
+
+@pytest.mark.parametrize(
+    ("counted", "message"),
+    [
+        ({"cat": 4, "dog": 2}, "Stage Analyze lost records of 1 classes, .* 'cat': 5 in, 4 out"),
+        ({"cat": 5}, "Stage Analyze lost records of 1 classes, .* 'dog': 2 in, 0 out"),
+        ({"cat": 5, "dog": 2, "cow": 1}, "'cow': 0 in, 1 out"),
+    ],
+)
+def test_what_one_branch_of_the_analysis_loses_is_named(counted, message):
+    with pytest.raises(UserError, match=message):
+        check_classes(_rows(**counted), [_span(cat=5, dog=2)])

@@ -3,10 +3,22 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_transform as tft
+from sklearn.utils.class_weight import compute_class_weight
 
 from image_pipeline.components import contract
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.transform.check_function import check_function
 from image_pipeline.components.transform.preprocessing import standardize, subtract_mean
+from image_pipeline.components.transform.record_batches import input_specs
 from image_pipeline.components.transform.statistics import read_statistics
+from image_pipeline.components.transform.whitening import (
+    EPSILON,
+    WhiteningCombiner,
+    whiten_pca,
+    whiten_zca,
+)
 from image_pipeline.components.views.options import ViewOptions
 from tests.transform.analyze import analyze
 
@@ -80,3 +92,92 @@ def test_subtract_mean_takes_each_pixels_own_mean_in_grey_too(tmp_path):
     outputs = _transform(tmp_path, images[:2], [b"a"] * 2)
     expected = images[:2].astype(np.float32) - mean.astype(np.float32)
     np.testing.assert_array_equal(outputs[contract.IMAGE_OUTPUT], expected)
+
+
+VIEW = ViewOptions(height_px=3, width_px=2)
+
+
+def correlated_images(count=400):
+    generator = np.random.default_rng(7)
+    mixed = generator.normal(size=(count, 18)) @ generator.normal(size=(18, 18)) * 12 + 120
+    return np.clip(mixed, 0, 255).astype(np.uint8).reshape(count, 3, 2, 3)
+
+
+def run(folder, function, images):
+    parts = np.split(images, [150])
+    analyze(folder, [(part, [b"a"] * len(part)) for part in parts], function, VIEW)
+    return TransformGraph(str(folder)).transform_images(tf.constant(images)).numpy()
+
+
+def test_zca_is_numpys_and_decorrelates(tmp_path):
+    images = correlated_images()
+    found = run(tmp_path, whiten_zca, images)
+    values = images.reshape(len(images), -1).astype(np.float64)
+    centered = values - values.mean(0)
+    variances, axes = np.linalg.eigh(np.cov(values.T, bias=True))
+    matrix = axes / np.sqrt(variances + EPSILON * 255**2) @ axes.T
+    np.testing.assert_allclose(found.reshape(values.shape), centered @ matrix, atol=1e-5)
+    statistics = read_statistics(str(tmp_path))
+    np.testing.assert_allclose(statistics["variances"], variances[::-1], rtol=1e-9)
+    np.testing.assert_allclose(statistics["mean_image"], images.mean(0), rtol=1e-14)
+
+
+def test_pca_gives_uncorrelated_values_of_falling_variance(tmp_path):
+    images = correlated_images()
+    found = run(tmp_path, whiten_pca, images)
+    assert found.shape == images.shape
+    covariance = np.cov(found.reshape(len(found), -1).T, bias=True)
+    variances = read_statistics(str(tmp_path))["variances"]
+    expected = np.diag(variances / (variances + EPSILON * 255**2))
+    np.testing.assert_allclose(covariance, expected, atol=1e-5)
+
+
+def test_batches_and_order_change_no_bit():
+    values = correlated_images().reshape(400, 18).astype(np.float64) - 128
+    combiner, found = WhiteningCombiner(18, rotate_back=True), []
+    for edges in ([], [1, 150], [399, 20, 7]):
+        parts = np.split(values, sorted(edges))
+        sums = [combiner.add_input(combiner.create_accumulator(), [part]) for part in parts]
+        found.append(combiner.extract_output(combiner.merge_accumulators(sums[::-1])))
+    for others in found[1:]:
+        for one, other in zip(found[0], others, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_large_images_are_refused_before_any_is_read():
+    specs = input_specs(ViewOptions(height_px=64, width_px=64))
+    with pytest.raises(UserError, match=r"at most 4,096 values, .* 64×64×3 has 12,288, .* 1\.2 GB"):
+        check_function(whiten_zca, "pkg.fn", specs)
+
+
+# Ties, a name that is the beginning of another, one beyond ASCII, and records without a class.
+COUNTS = {"a": 3, "ab": 3, "b": 5, "d": 5, "Zebra": 3, "straße": 1, "": 4, "two\nlines": 2}
+KEPT = {name: count for name, count in COUNTS.items() if name and "\n" not in name}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    labels = [name.encode() for name, count in COUNTS.items() for _ in range(count)]
+    np.random.default_rng(3).shuffle(labels)
+    images = np.zeros((len(labels), 6, 5, 3), np.uint8)
+    folder = tmp_path_factory.mktemp("graph")
+    analyze(folder, [(images[:7], labels[:7]), (images[7:], labels[7:])], standardize)
+    return str(folder)
+
+
+def test_counts_are_in_the_order_of_the_vocabulary(folder):
+    found = read_statistics(folder)
+    vocabulary = tft.TFTransformOutput(folder).vocabulary_by_name("label")
+    assert [name.decode() for name in vocabulary] == sorted(KEPT)
+    assert found["class_names"].tolist() == vocabulary
+    assert found["class_counts"].tolist() == [KEPT[name.decode()] for name in vocabulary]
+    assert found["class_counts"].dtype == np.int64
+
+
+def test_weights_are_scikit_learns_balanced(folder):
+    found = read_statistics(folder)
+    names = [name.decode() for name in found["class_names"]]
+    labels = [name for name, count in KEPT.items() for _ in range(count)]
+    expected = compute_class_weight("balanced", classes=np.array(names), y=labels)
+    np.testing.assert_allclose(found["class_weights"], expected, rtol=1e-15)
+    np.testing.assert_allclose(found["class_priors"], found["class_counts"] / 20, rtol=1e-15)
