@@ -9,28 +9,21 @@ from collections.abc import Sequence
 
 import click
 
-from image_pipeline.commands.analyze import analyze
-from image_pipeline.commands.browse import browse
-from image_pipeline.commands.compile import compile_job
-from image_pipeline.commands.diff import diff
+from image_pipeline.commands.browse import browse, preview
 from image_pipeline.commands.doctor import doctor
-from image_pipeline.commands.export import export
 from image_pipeline.commands.forget import forget
-from image_pipeline.commands.history import history
 from image_pipeline.commands.ingest import ingest, update
 from image_pipeline.commands.init import init
-from image_pipeline.commands.inspect import inspect
 from image_pipeline.commands.options import options
 from image_pipeline.commands.plan import plan
-from image_pipeline.commands.predict import predict
-from image_pipeline.commands.preview import preview
+from image_pipeline.commands.predict import export, predict
 from image_pipeline.commands.quarantine import quarantine
-from image_pipeline.commands.report import report
+from image_pipeline.commands.report import diff, history, inspect, report
 from image_pipeline.commands.run import demo, run
 from image_pipeline.commands.seen import seen
 from image_pipeline.commands.shared import EndsIfInterrupted, UnexpectedError, say
-from image_pipeline.commands.submit import submit
-from image_pipeline.commands.train import train
+from image_pipeline.commands.submit import compile_job, submit
+from image_pipeline.commands.train import analyze, train
 from image_pipeline.commands.verify import verify
 from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.messages import describe_error

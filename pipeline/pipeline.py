@@ -26,11 +26,10 @@ from image_pipeline.components import files
 from image_pipeline.components.augment.apply import check_user_steps
 from image_pipeline.components.augment.options import UserStep
 from image_pipeline.components.beam.tfx_components import StatisticsGen
-from image_pipeline.components.code_version import code_version
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.evaluation.component import Evaluator
-from image_pipeline.components.function_version import source_version
+from image_pipeline.components.function_version import code_version, source_version
 from image_pipeline.components.inference.component import ImagePredictor
 from image_pipeline.components.ingest.component import ImageExampleGen, LatestSpans
 from image_pipeline.components.models.names import IMAGENET, is_dotted, is_saved

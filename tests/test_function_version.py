@@ -3,10 +3,14 @@ import shutil
 
 import pytest
 
-from image_pipeline.components import code_version as module
-from image_pipeline.components.code_version import ROOMS, code_version
+from image_pipeline.components import function_version as module
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.function_version import function_version, source_version
+from image_pipeline.components.function_version import (
+    ROOMS,
+    code_version,
+    function_version,
+    source_version,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -83,7 +87,7 @@ def test_a_function_itself_is_told():
 def test_a_change_in_a_room_changes_its_version_only(tmp_path, monkeypatch):
     copy = tmp_path / "components"
     shutil.copytree(module.pathlib.Path(module.__file__).parent, copy)
-    monkeypatch.setattr(module, "__file__", str(copy / "code_version.py"))
+    monkeypatch.setattr(module, "__file__", str(copy / "function_version.py"))
     before = code_version("ingest"), code_version("training")
     (copy / "ingest" / "order.py").write_text("# changed")
     assert code_version("ingest") != before[0]
@@ -93,7 +97,7 @@ def test_a_change_in_a_room_changes_its_version_only(tmp_path, monkeypatch):
 def test_shared_modules_and_images_count_for_every_room(tmp_path, monkeypatch):
     copy = tmp_path / "components"
     shutil.copytree(module.pathlib.Path(module.__file__).parent, copy)
-    monkeypatch.setattr(module, "__file__", str(copy / "code_version.py"))
+    monkeypatch.setattr(module, "__file__", str(copy / "function_version.py"))
     before = code_version("ingest")
     (copy / "record.py").write_text("# changed")
     assert code_version("ingest") != before

@@ -30,8 +30,8 @@ from apache_beam.runners.runner import PipelineResult, PipelineRunner, PipelineS
 from image_pipeline.components import files
 from image_pipeline.components.beam.counters import watch_counters
 from image_pipeline.components.beam.flags import JobOptions
-from image_pipeline.components.code_version import ROOMS, code_version
 from image_pipeline.components.errors import UserError, find_user_error, raise_interrupt
+from image_pipeline.components.function_version import ROOMS, code_version
 from image_pipeline.components.threads import call_within
 
 _LOOK_EVERY_S = 0.5

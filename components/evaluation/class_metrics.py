@@ -206,12 +206,11 @@ def calibration_error(
     return float(np.abs(excess).sum() / total) if total else np.nan
 
 
-def find_chance(bins: np.ndarray, probabilities: np.ndarray, seed: int = 0) -> float:
+def find_chance(bins: np.ndarray, probabilities: np.ndarray) -> float:
     """The error that a model of the same probabilities has by chance alone.
 
     Args:
       bins, probabilities: as for `calibration_error`; at least one.
-      seed: decides what is drawn.
 
     Returns:
       What the error stays below, but for one time in 40, if every probability is right.
@@ -219,7 +218,7 @@ def find_chance(bins: np.ndarray, probabilities: np.ndarray, seed: int = 0) -> f
     records = np.bincount(bins, minlength=BINS)
     expected = np.bincount(bins, probabilities.astype(np.float64), BINS)
     shares = np.minimum(expected / np.maximum(records, 1), 1)
-    right = np.random.default_rng(seed).binomial(records, shares, (_TIMES, BINS))
+    right = np.random.default_rng(0).binomial(records, shares, (_TIMES, BINS))
     errors = np.abs(right - expected).sum(axis=1) / records.sum()
     return float(np.quantile(errors, (1 + LEVEL) / 2))
 

@@ -17,10 +17,10 @@ from tfx.utils import path_utils
 
 from image_pipeline.components import files
 from image_pipeline.components.beam import tfx_components
-from image_pipeline.components.code_version import code_version
 from image_pipeline.components.evaluation.answers import collect
 from image_pipeline.components.evaluation.evaluation import evaluation_config
 from image_pipeline.components.evaluation.findings import plan_collection, write_findings
+from image_pipeline.components.function_version import code_version
 from image_pipeline.components.tasks.choose_task import TASKS
 from image_pipeline.components.tasks.options import EvaluationOptions
 

@@ -112,8 +112,11 @@ class RandomAccess:
         encoded = memoryview(serialized)[len(serialized) - entry.image_length :]  # Its end.
         sides = entry.height, entry.width, entry.channels
         stored = StoredImage(encoded, *sides, entry.is_raw, self._index.dtype)
+        as_stored = self._arguments["decode"] == "none"
         try:
-            item: dict[str, Any] = {"image": self._take_image(stored)}
+            fetched = in_place.fetch(stored)
+            image = bytes(fetched.encoded) if as_stored else decode(fetched)
+            item: dict[str, Any] = {"image": image}
             if self._class_ids is not None:
                 item["label"] = int(self._class_ids[entry.label])
             if self._arguments["columns"] or self._has_masks:
@@ -147,10 +150,6 @@ class RandomAccess:
         if not 0 <= row < len(self):
             raise IndexError(f"the split has the records 0 to {len(self) - 1}, got {number}")
         return row
-
-    def _take_image(self, stored: StoredImage) -> np.ndarray | bytes:
-        fetched = in_place.fetch(stored)
-        return bytes(fetched.encoded) if self._arguments["decode"] == "none" else decode(fetched)
 
     def _take_features(self, serialized: bytes) -> dict[str, Any]:
         features = record.decode_example(serialized, self._manifest.columns)

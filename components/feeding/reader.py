@@ -287,7 +287,10 @@ class BatchReader:
         def fill(number: int, out: np.ndarray) -> None:
             entry, window = entries[number], None if windows is None else windows[number]
             try:
-                self._view_image(entry, window, out, verified)
+                if self._held is None:
+                    view_image(self._records, entry, window, self._view, out, verified)
+                else:
+                    view_pixels(self._held.load(entry, verified), window, self._view, out)
                 if masks is not None:  # Its record was verified with its image.
                     held = self._held_masks
                     mask = load_mask(self._records, entry) if held is None else held.load(entry)
@@ -297,14 +300,6 @@ class BatchReader:
 
         made = {"image": self._maker.make(fill, count)}
         return made if masks is None else made | {record.MASK: masks}, bad
-
-    def _view_image(
-        self, entry: Entry, window: np.ndarray | None, out: np.ndarray, verify: bool
-    ) -> None:
-        if self._held is None:
-            view_image(self._records, entry, window, self._view, out, verify)
-        else:
-            view_pixels(self._held.load(entry, verify), window, self._view, out)
 
     def _take_held(self, entries: Sequence[Entry]) -> Arrays:
         """Copies of held images (and masks) that already are views; nothing, if they are not."""
@@ -344,12 +339,12 @@ class BatchReader:
             )
         return np.resize(kept, size)
 
-    def read_serialized(self, rows: np.ndarray, verify: bool) -> np.ndarray:
+    def read_serialized(self, rows: np.ndarray) -> np.ndarray:
         """Reads whole records (rows int64 [n]): object [n], each a serialized tf.train.Example."""
         entries = self.index.locate(rows)
         self._records.announce(entries)
         try:
-            return np.array([self._records.read(entry, verify) for entry in entries], object)
+            return np.array([self._records.read(entry, verify=True) for entry in entries], object)
         finally:
             self._records.release(entries)
 

@@ -14,7 +14,7 @@ from tfx.types import (
 from tfx.utils import path_utils
 
 from image_pipeline.components.beam.identifying_driver import IdentifyingDriver
-from image_pipeline.components.code_version import code_version
+from image_pipeline.components.function_version import code_version
 from image_pipeline.components.inference.named_images import fingerprint_images
 from image_pipeline.components.inference.options import InferenceOptions, options_for_others
 from image_pipeline.components.inference.predict import write_predictions

@@ -23,11 +23,11 @@ from tfx.types import artifact_utils, channel_utils, component_spec, standard_ar
 
 from image_pipeline.components import files
 from image_pipeline.components.beam.identifying_driver import IdentifyingDriver
-from image_pipeline.components.code_version import SOURCES, code_version
 from image_pipeline.components.dataset.complete import find_complete
 from image_pipeline.components.dataset.paths import WORK
 from image_pipeline.components.dataset.pointer import make_pointer, write_pointer
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.function_version import SOURCES, code_version
 from image_pipeline.components.ingest.earlier import find_latest
 from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.meaning.listing import check_listing, list_images, offer, take

@@ -28,8 +28,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from image_pipeline.components import files, json_files
-from image_pipeline.components.code_version import SOURCES as SOURCE_ROOMS
-from image_pipeline.components.code_version import code_version
 from image_pipeline.components.dataset.checksums import HashedWriter
 from image_pipeline.components.dataset.complete import find_complete
 from image_pipeline.components.dataset.index_rows import ROW
@@ -37,6 +35,8 @@ from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.paths import ROWS, SOURCES
 from image_pipeline.components.dataset.tfrecord import HEADER_BYTES
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.function_version import SOURCES as SOURCE_ROOMS
+from image_pipeline.components.function_version import code_version
 from image_pipeline.components.images.by_extras import list_missing
 from image_pipeline.components.images.prepare import DESCRIBED, PreparedImage
 from image_pipeline.components.ingest.placed_rows import SourceRows

@@ -139,7 +139,8 @@ def prepare_boxes(
         upright = _turn(inside, orientation)
         if problem := _find_problem(sides, upright, box, ids):
             if options.bad_boxes == "quarantine":
-                raise BadImage(BAD_BOX, f"box {number}, {_describe(box)}, {problem}")
+                shown = [round(each, 3) for each in box.numbers]
+                raise BadImage(BAD_BOX, f"box {number}, {box.name} {shown}, {problem}")
             dropped += 1
             continue
         clipped += _is_cut(sides, inside, _size_of(image, orientation))
@@ -227,11 +228,6 @@ def _is_cut(sides: Sequence[float], inside: Sequence[float], size: tuple[int, in
     """Whether more than half a pixel of a side was cut off; less comes of rounding."""
     cut = (abs(a - b) * length for a, b, length in zip(sides, inside, size * 2, strict=True))
     return max(cut) > 0.5
-
-
-def _describe(box: BoxAnnotation) -> str:
-    numbers: Any = [round(number, 3) for number in box.numbers]
-    return f"{box.name} {numbers}"
 
 
 class Boxes(LabelKind):

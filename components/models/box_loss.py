@@ -98,16 +98,13 @@ def giou_loss(asked: keras.KerasTensor, boxes: keras.KerasTensor) -> keras.Keras
     """
     ops = keras.ops
     is_asked = ops.cast(ops.any(asked != 0, axis=-1), "float32")
-    both = _area(ops.maximum(asked[..., :2], boxes[..., :2]), _least_ends(asked, boxes))
+    ends = ops.minimum(asked[..., 2:], boxes[..., 2:])
+    both = _area(ops.maximum(asked[..., :2], boxes[..., :2]), ends)
     either = _area(asked[..., :2], asked[..., 2:]) + _area(boxes[..., :2], boxes[..., 2:]) - both
     starts = ops.minimum(asked[..., :2], boxes[..., :2])
     hull = _area(starts, ops.maximum(asked[..., 2:], boxes[..., 2:]))
     giou = both / ops.maximum(either, _LEAST) - (hull - either) / ops.maximum(hull, _LEAST)
     return ops.sum((1 - giou) * is_asked, axis=1) / ops.maximum(ops.sum(is_asked, axis=1), 1)
-
-
-def _least_ends(some: keras.KerasTensor, others: keras.KerasTensor) -> keras.KerasTensor:
-    return keras.ops.minimum(some[..., 2:], others[..., 2:])
 
 
 def _area(starts: keras.KerasTensor, ends: keras.KerasTensor) -> keras.KerasTensor:

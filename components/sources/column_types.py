@@ -253,7 +253,7 @@ def convert(value: Any, type_: ColumnType) -> Value:
         return []
     if not isinstance(value, list):
         raise ValueError(f"{show(value)} is not a list")
-    items: Any = [_convert_one(item, _item(type_)) for item in value]
+    items: Any = [_convert_one(item, type_.removesuffix("s")) for item in value]
     return items
 
 
@@ -281,10 +281,6 @@ def _convert_one(item: Any, kind: str) -> int | float | str:
 
 def _is_list(type_: ColumnType) -> bool:
     return type_.endswith("s")
-
-
-def _item(type_: ColumnType) -> str:
-    return type_.removesuffix("s")
 
 
 def feature_value(value: Value) -> Any:

@@ -31,6 +31,7 @@ from image_pipeline.components.tables.annotated_folders import (
 
 _MOST_BYTES = 2**22  # of an XML file
 _MARKS = ("difficult", "truncated")  # what is kept of an object beside its box
+_IS_MARKED = ("1", "true", "True")
 _SPLITS = (("train", "train"), ("val", "val"), ("test", "test"), ("train", "trainval"))
 _LISTS = re.compile(r"(^|/)ImageSets(/Main)?$")
 _ANNOTATION = re.compile(rb"<annotation[\s>]")  # CVAT's own form begins <annotations>
@@ -116,7 +117,10 @@ def _read_one(folder: str, below: str, name: str) -> tuple[dict[str, Any], bool]
         raise ValueError(f"holds <{root.tag}>, where an <annotation> is expected")
     objects = root.findall("object")
     stated = {SIZE: _read_size(root), BOXES: list(map(_read_object, objects)), FORMAT: "xyxy"}
-    marks = {mark: [_read_mark(each, mark) for each in objects] for mark in _MARKS}
+    marks = {
+        mark: [int((each.findtext(mark) or "").strip() in _IS_MARKED) for each in objects]
+        for mark in _MARKS
+    }
     file_name = (root.findtext("filename") or "").strip()
     image, is_renamed = find_image(folder, below, name[:-4], file_name)
     return {"image": image, "boxes": StatedBoxes(stated)} | marks, is_renamed
@@ -139,11 +143,8 @@ def _parse(path: str) -> ElementTree.Element:
 
 def _read_size(root: ElementTree.Element) -> list[int]:
     sides = [root.findtext(f"size/{side}", "").strip() for side in ("width", "height")]
-    return [int(side) for side in sides] if all(map(_is_side, sides)) else []
-
-
-def _is_side(text: str) -> bool:
-    return text.isascii() and text.isdigit() and 0 < int(text) < 2**31
+    are_sides = all(each.isascii() and each.isdigit() and 0 < int(each) < 2**31 for each in sides)
+    return [int(side) for side in sides] if are_sides else []
 
 
 def _read_object(found: ElementTree.Element) -> dict[str, Any]:
@@ -157,10 +158,6 @@ def _read_object(found: ElementTree.Element) -> dict[str, Any]:
     # Some count from 0 all the same.
     corners = [max(left - 1, min(left, 0.0)), max(top - 1, min(top, 0.0)), right, bottom]
     return {"bbox": corners, "category": (found.findtext("name") or "").strip()}
-
-
-def _read_mark(found: ElementTree.Element, mark: str) -> int:
-    return int((found.findtext(mark) or "").strip() in ("1", "true", "True"))
 
 
 VOC = SourceKind(

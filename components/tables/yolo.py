@@ -245,7 +245,8 @@ def _read_lists(folder: str, settings: Mapping[str, Any]) -> dict[str, str]:
 
 def _read_boxes(folder: str, below: str, name: str, form: _Form) -> list[dict[str, Any]] | None:
     """The boxes of an image; None if it has no file of labels. ValueError says what is wrong."""
-    path = _find_labels(folder, below, os.path.splitext(name)[0])
+    places = _places(below, os.path.splitext(name)[0])
+    path = next(filter(os.path.isfile, (os.path.join(folder, each) for each in places)), None)
     if path is None:
         return None
     if os.path.getsize(path) > _MOST_BYTES:
@@ -257,11 +258,6 @@ def _read_boxes(folder: str, below: str, name: str, form: _Form) -> list[dict[st
         for number, parts in enumerate(lines, 1)
         if parts
     ]
-
-
-def _find_labels(folder: str, below: str, stem: str) -> str | None:
-    paths = (os.path.join(folder, place) for place in _places(below, stem))
-    return next(filter(os.path.isfile, paths), None)
 
 
 def _places(below: str, stem: str) -> list[str]:

@@ -12,7 +12,6 @@ import numpy as np
 import tensorflow as tf
 
 from image_pipeline.components import files
-from image_pipeline.components.code_version import code_version
 from image_pipeline.components.dataset.complete import check_shard_sizes
 from image_pipeline.components.dataset.index_file import index_name, scan_index
 from image_pipeline.components.dataset.manifest import hash_manifest, read_whole_manifest
@@ -20,6 +19,7 @@ from image_pipeline.components.dataset.paths import MANIFEST
 from image_pipeline.components.dataset.record import Column, PixelType, label_column
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.rules import check_pixels
+from image_pipeline.components.function_version import code_version
 from image_pipeline.components.labels.kind import LabelKind
 from image_pipeline.components.labels.kinds import BOXES, CLASSES, MASKS, find_kind
 from image_pipeline.components.transform.options import TransformOptions

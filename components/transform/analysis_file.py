@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from image_pipeline.components import contract, files
-from image_pipeline.components.code_version import code_version
 from image_pipeline.components.dataset.record import label_column
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.analysis import AnalysedClass, describe_files
 from image_pipeline.components.feeding.graph import TransformGraph, read_class_names
+from image_pipeline.components.function_version import code_version
 from image_pipeline.components.json_text import to_json
 from image_pipeline.components.labels.kinds import VALUES
 from image_pipeline.components.transform.analysed_sets import GraphTask, Span

@@ -14,8 +14,7 @@ from tfx.types import (
 )
 
 from image_pipeline.components import files
-from image_pipeline.components.code_version import code_version
-from image_pipeline.components.function_version import source_version
+from image_pipeline.components.function_version import code_version, source_version
 from image_pipeline.components.options import read_options
 from image_pipeline.components.transform.kept_sums import find_latest
 from image_pipeline.components.transform.options import TransformOptions

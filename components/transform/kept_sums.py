@@ -19,8 +19,8 @@ import simplejpeg
 import tensorflow as tf
 
 from image_pipeline.components import files
-from image_pipeline.components.code_version import code_version
 from image_pipeline.components.dataset.stored import StoredImage
+from image_pipeline.components.function_version import code_version
 from image_pipeline.components.views.options import ViewOptions
 
 KEY = 2

@@ -94,7 +94,9 @@ def mean_image(images: tf.Tensor) -> tf.Tensor:
     """
     if images.dtype != tf.uint8:
         return tft.mean(tf.cast(images, tf.float64), False, output_dtype=tf.float64)
-    total = tft.sum(_sum_batch(tf.cast(images, tf.int32)), reduce_instance_dims=False)
+    # A batch's sum always fits an int32.
+    of_batch = tf.reduce_sum(tf.cast(images, tf.int32), axis=0, keepdims=True)
+    total = tft.sum(tf.cast(of_batch, tf.int64), reduce_instance_dims=False)
     return _divide(total, tft.sum(tf.ones_like(images[:, 0, 0, 0], tf.int64)))
 
 
@@ -102,11 +104,6 @@ def _sum_pixels(pixels: tf.Tensor) -> tf.Tensor:
     """Sums int32 [B, H, W, C] over all batches to int64 [C]; a row's sum always fits an int32."""
     rows = tf.reduce_sum(pixels, axis=2)
     return tft.sum(tf.reduce_sum(tf.cast(rows, tf.int64), axis=1), reduce_instance_dims=False)
-
-
-def _sum_batch(pixels: tf.Tensor) -> tf.Tensor:
-    """Sums int32 [B, H, W, C] to int64 [1, H, W, C]; a batch's sum always fits an int32."""
-    return tf.cast(tf.reduce_sum(pixels, axis=0, keepdims=True), tf.int64)
 
 
 def _divide(numerator: tf.Tensor, denominator: tf.Tensor) -> tf.Tensor:

@@ -4,8 +4,7 @@ import dataclasses
 
 import click
 
-from image_pipeline.commands.completion import complete_option
-from image_pipeline.commands.shared import JSON, say, say_json
+from image_pipeline.commands.shared import JSON, complete_option, say, say_json
 
 
 @click.command(short_help="List the options, or tell all about one.")

@@ -1,10 +1,11 @@
-"""`image-pipeline predict`: what a model says of images."""
+"""`image-pipeline predict`, `export`: what a model says of images; other formats."""
 
+import dataclasses
 import sys
 
 import click
 
-from image_pipeline.commands.shared import CONFIG, SET, quiet_libraries
+from image_pipeline.commands.shared import CONFIG, JSON, SET, quiet_libraries, say, say_json
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.json_text import to_json
 
@@ -85,3 +86,109 @@ def predict(
             table.finish()
     if table.failed:
         sys.exit(1)
+
+
+@click.command(short_help="Write a model as LiteRT, or a data set as Parquet.")
+@click.argument("source", metavar="MODEL|DATA")
+@click.option(
+    "--output", "path", required=True, help="The file to write, such as model.tflite; or a folder."
+)
+@click.option(
+    "--format",
+    "format_name",
+    type=click.Choice(["litert", "parquet"]),
+    default="litert",
+    show_default=True,
+)
+@click.option(
+    "--weights",
+    type=click.Choice(["float32", "float16", "int8"]),
+    default="float32",
+    show_default=True,
+    help="litert: how weights are stored: float16 takes half of the bytes, int8 a quarter.",
+)
+@click.option("--name", help="parquet: the data set's name; by default, its folder's.")
+@click.option(
+    "--licence",
+    help="parquet: identifier or address of the licence; by default, those that a column says.",
+)
+@JSON
+def export(
+    source: str,
+    path: str,
+    format_name: str,
+    weights: str,
+    name: str | None,
+    licence: str | None,
+    as_json: bool,
+) -> None:
+    """Write a model as a LiteRT file, or a data set as Parquet for Hugging Face and Croissant.
+
+    litert: MODEL is as for `predict`. The file takes pixels at the model's input size and
+    normalises them itself. What it takes, and the classes' names, are written beside it as JSON,
+    and how near its answers are to the model's own is printed.
+
+    parquet: DATA is the folder that ingest wrote, or the output folder of a run. Written are a file
+    for each shard, README.md (a data card) and croissant.json.
+    """
+    if format_name == "parquet":
+        _export_data(source, path, name, licence, as_json)
+    elif name or licence:
+        raise click.UsageError("--name and --licence are for --format parquet.")
+    else:
+        _export_model(source, path, format_name, weights, as_json)
+
+
+def _export_data(
+    source: str, folder: str, name: str | None, licence: str | None, as_json: bool
+) -> None:
+    from image_pipeline.components.dataset.as_parquet import write_parquet
+    from image_pipeline.named_folder import find_latest_data_set
+
+    data_dir = find_latest_data_set(source)
+    name = name or source.rstrip("/").rpartition("/")[2] or "images"
+    written = write_parquet(data_dir, folder, name, licence)
+    if as_json:
+        say_json({"path": folder, "files": written})
+    else:
+        say(f"{folder}: {', '.join(written)}")
+
+
+def _export_model(model_dir: str, path: str, format_name: str, weights: str, as_json: bool) -> None:
+    from image_pipeline.components import files
+    from image_pipeline.named_model import find_model
+
+    with quiet_libraries("export") as console:
+        folder = find_model(model_dir)
+        files.check_writable(path)
+        from image_pipeline.components.inference import litert
+        from image_pipeline.components.inference.exported import ExportedModel
+
+        model = ExportedModel(folder)
+        content = litert.convert_model(model, weights)  # type: ignore[arg-type]
+        parity = dataclasses.asdict(litert.measure_parity(model, content))
+        facts = {
+            "model": folder,
+            "format": format_name,
+            "weights": weights,
+            **litert.describe_model(model),
+            "bytes": len(content),
+            "parity": parity,
+        }
+        files.write_file(path, content)
+        files.write_file(f"{path}.json", (to_json(facts, indent=1) + "\n").encode())
+        from image_pipeline.show.terminal import print_rows
+
+        console.quiet = as_json
+        same = parity["same_likeliest"]
+        labels = "" if same is None else f"; the likeliest class is the same in {same:.2%}"
+        differ = f"{parity['mean_difference']:.2g} on average, {parity['most_difference']:.2g} at"
+        rows = [
+            ("model", folder),
+            ("file", f"{path}, {len(content):,} bytes, weights {weights}"),
+            ("beside it", f"{path}.json: the input, the outputs, the classes"),
+            ("answers differ", f"{differ} most, over {parity['images']} drawn images{labels}"),
+        ]
+        print_rows(rows, console)
+    if as_json:
+        say_json({"path": path, **facts})

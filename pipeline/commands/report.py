@@ -1,4 +1,4 @@
-"""`image-pipeline report`: a data set or a run on one page."""
+"""`image-pipeline report`, `diff`, `history`, `inspect`: what data sets, runs and graphs are."""
 
 import click
 
@@ -37,3 +37,78 @@ def report(folder: str, against: str | None, output_path: str, as_json: bool) ->
     for notice in figures["notices"]:
         say(f"{notice.section}: {notice.text}")
     say(output_path)
+
+
+@click.command()
+@click.argument("before", metavar="A")
+@click.argument("now", metavar="B")
+@JSON
+def diff(before: str, now: str, as_json: bool) -> None:
+    """Compare data set B with the earlier A, file by file: new, gone, relabelled, ….
+
+    Each is the folder that ingest wrote, or the output folder of a run, whose latest data set is
+    taken. `report B --against A` shows pictures of what differs.
+    """
+    from rich.console import Console
+
+    from image_pipeline.components.dataset.changes import find_changes
+    from image_pipeline.named_folder import find_latest_data_set
+    from image_pipeline.show.changes import print_changes
+
+    found = find_changes(find_latest_data_set(before), find_latest_data_set(now))
+    if as_json:
+        say_json(vars(found))
+    else:
+        print_changes(found, Console(highlight=False))
+
+
+@click.command(short_help="List the runs in OUT: options, reasons, scores.")
+@click.argument("folder", metavar="OUT")
+@JSON
+def history(folder: str, as_json: bool) -> None:
+    """List the runs in OUT, the latest first: options that changed, steps, scores, lineage.
+
+    OUT is the output folder of runs; TFX's metadata says what they did, `facts.json` how good their
+    models are.
+    """
+    from image_pipeline.components.extras import need
+
+    need("tfx", "`image-pipeline history`")
+    from image_pipeline.show.history import history_lines, read_past
+
+    described = read_past(folder)
+    if as_json:
+        say_json({"runs": described})
+    else:
+        say("\n".join(history_lines(described)).rstrip())
+
+
+@click.command(short_help="Show the contract of a transform graph.")
+@click.argument("folder", metavar="OUT")
+@JSON
+def inspect(folder: str, as_json: bool) -> None:
+    """Show the contract of a transform graph: input, statistics, classes, origin.
+
+    OUT is the output folder of a run, whose latest transform graph is shown, or the folder of a
+    transform graph. Only files in the graph's folder are read. Its files are compared with the
+    checksums that the analysis noted.
+    """
+    from rich.console import Console
+
+    from image_pipeline.components.feeding.analysis import (
+        check_files,
+        read_content,
+        read_graph,
+        read_vocabulary,
+    )
+    from image_pipeline.named_folder import find_graph
+    from image_pipeline.show.graph import print_graph
+
+    path, among = find_graph(folder)
+    graph = read_graph(path)
+    check_files(path, graph)
+    if as_json:
+        content = {"path": path, "among": among, **read_content(path)}
+        say_json({**content, "vocabulary": read_vocabulary(path)})
+    else:
+        print_graph(path, among, graph, Console(highlight=False))

@@ -95,14 +95,21 @@ def complete_steps(
     if config.feeding.augment is not None:
         return config, ""
     labels = config.ingest.label_kind
-    seen = listing if listing is not None and _can_be_seen(listing) else None
-    mirrored = _look_at_mirrored(seen) if seen is not None and labels is CLASSES else None
+    mirrored = shorter_px = None
+    lists_images = listing is not None and listing.kind.lists_images
+    # Before a run no generator is called, and no video read.
+    if listing is not None and lists_images and listing.options.video is None:
+        if labels is CLASSES and files.is_local(listing.images):  # Else it would take long.
+            some = _take(listing, MOST_NAMES)
+            mirrored = look_at_mirrored(listing.source, some, listing.options)
+        if (sizes := measure_sizes(listing.source, _take(listing, _LOOKED_AT))) is not None:
+            shorter_px = min(sizes.height_px, sizes.width_px)
     return _complete(
         config,
         labels.name,
         config.ingest.prepare.sound is not None,
-        None if seen is None else _measure(seen),
-        listing.found if listing is not None and listing.kind.lists_images else None,
+        shorter_px,
+        listing.found if listing is not None and lists_images else None,
         mirrored,
     )
 
@@ -155,25 +162,7 @@ def _complete(
     return config.model_copy(update={"feeding": feeding}), sentence
 
 
-def _can_be_seen(listing: Listing) -> bool:
-    """Whether images can be read before a run: else a generator would run, or videos be read."""
-    return listing.kind.lists_images and listing.options.video is None
-
-
-def _look_at_mirrored(listing: Listing) -> Mirrored | None:
-    """What mirrored images look like; None if not known, or if reading them would take long."""
-    if not files.is_local(listing.images):
-        return None
-    return look_at_mirrored(listing.source, _take(listing, MOST_NAMES), listing.options)
-
-
 def _take(listing: Listing, count: int) -> list[ImageRef]:
     """Some of the images, from everywhere."""
     apart = max(1, -(-listing.found // count))
     return list(itertools.islice(listing.refs(), 0, None, apart))
-
-
-def _measure(listing: Listing) -> int | None:
-    """The shorter side of the median of some images, in pixels; None where none can be read."""
-    sizes = measure_sizes(listing.source, _take(listing, _LOOKED_AT))
-    return None if sizes is None else min(sizes.height_px, sizes.width_px)

@@ -135,7 +135,7 @@ def view_rows(
         return ImageBatches(paths, view, own, passes, kind.columns, rows).read()
 
     reader = open_records(paths, view, own, Passes(mode="eval"))
-    stored = StoredViews(paths, reader.read_serialized(rows, verify=True), kind)
+    stored = StoredViews(paths, reader.read_serialized(rows), kind)
     # Each pass over the records is one batch: its views, and what its records have beside them.
     (batch,) = read(Passes(mode="eval"))
     evals = take_views(batch, kind)

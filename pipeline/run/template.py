@@ -11,11 +11,11 @@ import apache_beam as beam
 
 from image_pipeline.components import files
 from image_pipeline.components.beam.job import check_same_code
-from image_pipeline.components.code_version import ROOMS, code_version
 from image_pipeline.components.dataset.manifest import read_whole_manifest
 from image_pipeline.components.dataset.paths import WORK
 from image_pipeline.components.dataset.record import Column, further_columns
 from image_pipeline.components.feeding.rules import check_pixels
+from image_pipeline.components.function_version import ROOMS, code_version
 from image_pipeline.components.ingest.run import IngestImages
 from image_pipeline.components.ingest.work_folder import WorkFolder
 from image_pipeline.components.meaning.complete_options import complete_options

@@ -140,11 +140,10 @@ class Speed:
         if len(seen) == 1 and seen[0][1].done == now.done:
             seen.clear()  # Nothing has been counted yet.
         seen.append((moment_s, now))
-        while len(seen) > 2 and self._is_enough(moment_s - seen[1][0], now.done - seen[1][1].done):
+        while len(seen) > 2 and (
+            moment_s - seen[1][0] >= _WINDOW_S and now.done - seen[1][1].done >= _ENOUGH
+        ):
             seen.popleft()
-
-    def _is_enough(self, seconds: float, done: int) -> bool:
-        return seconds >= _WINDOW_S and done >= _ENOUGH
 
 
 def describe_progress(now: "progress.Progress", done: int, seconds: float) -> str:

@@ -9,13 +9,12 @@ import pytest
 import tensorflow_transform as tft
 
 from image_pipeline.components import contract
-from image_pipeline.components.code_version import code_version
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.manifest import seal
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.graph import read_class_names
-from image_pipeline.components.function_version import function_version
+from image_pipeline.components.function_version import code_version, function_version
 from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.transform.analysed_sets import read_index_rows, read_spans

@@ -7,9 +7,9 @@ import shutil
 import numpy as np
 import pytest
 
-from image_pipeline.components.code_version import code_version
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.analysis import CHECKSUMS, read_graph
+from image_pipeline.components.function_version import code_version
 from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.transform.options import TransformOptions
