@@ -1,11 +1,20 @@
 """What `make test` leaves out of stacked lists: no value, of three lists and more no pair."""
 
+import concurrent.futures
+import contextlib
 import itertools
+import multiprocessing
+import os
+import pty
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import hypothesis
 import pytest
 
+from tests import quick
+from tests.plain import only_plain_functions
 from tests.tiers import few, list_unmarked, thin_out, wide
 
 pytestmark = pytest.mark.unit
@@ -102,3 +111,101 @@ def test_a_test_without_a_kind_is_named():
 
 def test_few_examples_are_a_third_of_those_of_the_tier():
     assert few() == hypothesis.settings().max_examples // 3
+
+
+TESTS = quick.ROOT / "tests"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("order/test_order.py", True),
+        ("images/test_prepare.py", True),
+        ("test_quick.py", True),
+        ("feeding/test_input_fn.py", False),  # TensorFlow
+        ("object_store", False),  # TensorFlow, by its conftest
+        ("order", True),
+        ("ingest", True),
+        ("ingest/test_ingest.py", False),  # Beam, by what it imports
+        ("pipeline/test_end_to_end.py", False),  # no unit tests
+    ],
+)
+def test_what_is_quick(name, expected):
+    assert quick.is_quick(TESTS / name) == expected
+
+
+def test_what_a_function_imports_is_not_counted(tmp_path):
+    path = tmp_path / "test_some.py"
+    path.write_text("import numpy\ndef test_it():\n    import tensorflow as tf\n")
+    assert quick.list_imports(path) == ("numpy",)
+    path.write_text("if True:\n    from tensorflow import data\n")
+    quick.list_imports.cache_clear()
+    assert quick.list_imports(path) == ("tensorflow", "tensorflow.data")
+    assert quick.imports_any({"tensorflow"}, path, set())
+
+
+def test_imports_are_followed_in_circles(tmp_path):
+    path = TESTS / "test_quick.py"
+    seen = {TESTS / "quick.py"}
+    assert not quick.imports_any({"tensorflow"}, path, seen)
+    assert path in seen
+
+
+COMMAND = ["/bin/true"]
+
+
+def _submit():
+    spawn = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=spawn) as pool:
+        pool.submit(int).result()
+
+
+STARTS = {
+    "Popen": lambda: subprocess.Popen(COMMAND),
+    "run": lambda: subprocess.run(COMMAND),
+    "check_output": lambda: subprocess.check_output(COMMAND),
+    "popen": lambda: os.popen("true"),
+    "system": lambda: os.system("true"),
+    "posix_spawn": lambda: os.posix_spawn(COMMAND[0], COMMAND, {}),
+    "posix_spawnp": lambda: os.posix_spawnp(COMMAND[0], COMMAND, {}),
+    "spawnv": lambda: os.spawnv(os.P_WAIT, COMMAND[0], COMMAND),
+    "fork": lambda: os.fork() or os._exit(0),
+    "forkpty": lambda: os.forkpty()[0] or os._exit(0),
+    "pty.fork": lambda: pty.fork()[0] or os._exit(0),
+    "Process": lambda: multiprocessing.Process(target=int).start(),
+    "spawn": lambda: multiprocessing.get_context("spawn").Process(target=int).start(),
+    "Pool": lambda: multiprocessing.Pool(1),
+    "ProcessPoolExecutor": _submit,
+}
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_a_process_is_refused_whatever_catches_errors(name):
+    with (
+        pytest.raises(pytest.fail.Exception, match="A unit test starts no process"),
+        only_plain_functions(),
+        contextlib.suppress(Exception),
+    ):
+        STARTS[name]()
+
+
+@pytest.mark.parametrize("name", ["fit", "train_on_batch"])
+def test_training_is_refused_of_every_kind_of_model(monkeypatch, name):
+    class Model:
+        fit = train_on_batch = print
+
+    class Own(Model):
+        pass
+
+    monkeypatch.setitem(sys.modules, "keras", SimpleNamespace(Model=Model))
+    refused = pytest.raises(pytest.fail.Exception, match=rf"fits no model \({name}\)")
+    with only_plain_functions(), refused:
+        getattr(Own(), name)()
+    getattr(Own(), name)()
+
+
+def test_afterwards_all_is_as_before():
+    before = os.fork, subprocess.Popen.__init__
+    with only_plain_functions():
+        assert os.fork != before[0]
+    assert (os.fork, subprocess.Popen.__init__) == before

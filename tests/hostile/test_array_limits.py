@@ -2,6 +2,7 @@
 
 import base64
 import bz2
+import dataclasses
 import gzip
 import json
 import lzma
@@ -24,9 +25,13 @@ from image_pipeline.components.arrays.numpy_arrays import open_npy
 from image_pipeline.components.arrays.zarr_arrays import open_zarr
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.sources import rows
+from image_pipeline.components.images.npy import NPY_MAGIC
+from image_pipeline.components.sources import frames, rows
+from image_pipeline.components.sources.folder import Folder
+from image_pipeline.components.sources.options import VideoOptions
 from tests.array_files import IMAGES, write_hdf5, write_npz
 from tests.arrays.test_array_tables import list_refs, open_table
+from tests.videos import encode
 
 pytestmark = pytest.mark.unit
 
@@ -339,3 +344,20 @@ def test_a_zip_file_whose_folders_have_no_names_or_are_deep(tmp_path):
     problem = "it is not a Zarr store .it is more than 100 folders deep"
     with pytest.raises(ValueError, match=problem):
         open_zarr(str(path))
+
+
+def test_frames_that_no_file_has_and_the_kind_of_one_that_is_too_large(tmp_path, monkeypatch):
+    (tmp_path / "a.mp4").write_bytes(encode(5))
+    source = frames.Frames(Folder(str(tmp_path)), VideoOptions(frames_per_second=1000))
+    listed = list(source.list())
+    assert len(listed) > 100
+    monkeypatch.setattr(frames, "_find_video", lambda source, ref: pytest.fail("it is decoded"))
+    assert source.read(listed[0], 16) == NPY_MAGIC
+    monkeypatch.setattr(frames, "FREE_ROWS", 10)
+    assert list(source.list()) == listed  # They are fewer than its bytes.
+    refs = [
+        dataclasses.replace(ref, size_bytes=len(listed) - 1) for ref in Folder(str(tmp_path)).list()
+    ]
+    (refused,) = source.list_frames(refs[0])
+    assert (refused.path, refused.problem) == ("a.mp4", "corrupt")
+    assert refused.message.endswith("frames, more than it has bytes")
