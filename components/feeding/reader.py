@@ -18,7 +18,6 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import Entry, RecordIndex
 from image_pipeline.components.dataset.stored import ReplacedError, StoredRecords
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.batch_maker import BatchMaker
 from image_pipeline.components.feeding.budget import (
     Stage,
     Use,
@@ -27,6 +26,7 @@ from image_pipeline.components.feeding.budget import (
     plan_indexed,
 )
 from image_pipeline.components.feeding.images import (
+    BatchMaker,
     HeldImages,
     HeldMasks,
     check_places,

@@ -15,8 +15,8 @@ from image_pipeline.components.arrays.in_place import fetch
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import budget
-from image_pipeline.components.feeding.batch_maker import BatchMaker
 from image_pipeline.components.feeding.finishing import keep_ready
+from image_pipeline.components.feeding.images import BatchMaker
 from image_pipeline.components.feeding.input_fn import input_fn, list_batches
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes

@@ -18,10 +18,9 @@ from image_pipeline.report.classes import (
     describe_shards,
 )
 from image_pipeline.report.data_set import DataSet
-from image_pipeline.report.difference import compare
+from image_pipeline.report.difference import compare, describe_versions, read_anomalies
 from image_pipeline.report.evaluation import describe_evaluation, find_outliers
 from image_pipeline.report.label_tables import describe_labels
-from image_pipeline.report.licences import describe_licences
 from image_pipeline.report.notices import list_notices
 from image_pipeline.report.pixels import describe_pixels, measure_images
 from image_pipeline.report.problems import (
@@ -31,9 +30,8 @@ from image_pipeline.report.problems import (
     describe_quarantine,
     find_look_alikes,
 )
-from image_pipeline.report.shapes import describe_shapes
+from image_pipeline.report.shapes import describe_licences, describe_shapes
 from image_pipeline.report.shuffle import describe_shuffle
-from image_pipeline.report.training import describe_versions, read_anomalies
 
 
 def gather_figures(

@@ -3,7 +3,7 @@ import threading
 import numpy as np
 import pytest
 
-from image_pipeline.components.feeding.batch_maker import BatchMaker
+from image_pipeline.components.feeding.images import BatchMaker
 from image_pipeline.components.views.options import ViewOptions
 from tests.drawings import draw
 

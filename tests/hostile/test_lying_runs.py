@@ -17,7 +17,7 @@ from image_pipeline.components.evaluation.facts import (
 from image_pipeline.components.json_text import to_sealed_json
 from image_pipeline.components.training.history import HISTORY_FILE, read_history
 from image_pipeline.history.past_runs import PastRun, Step
-from image_pipeline.report.training import read_anomalies
+from image_pipeline.report.difference import read_anomalies
 from image_pipeline.run_folder import RunFolder
 from image_pipeline.show.history import describe_runs, history_lines
 from image_pipeline.tfx_metadata import check_metadata

@@ -270,7 +270,7 @@ def test_a_run_stops_while_tfx_is_imported(folder, tmp_path):
     [
         ("tfx.components.statistics_gen.executor:Executor.Do", signal.SIGTERM),  # TFX's own
         # The main thread waits in TensorFlow's C++ for a thread of a data set.
-        ("image_pipeline.components.feeding.batch_maker:BatchMaker._do_all", signal.SIGINT),
+        ("image_pipeline.components.feeding.images:BatchMaker._do_all", signal.SIGINT),
         # In a stage of TFX's own Beam job.
         (_EVALUATE, signal.SIGINT),
     ],

@@ -9,9 +9,8 @@ from image_pipeline.components.training.history import History, InputWait
 from image_pipeline.named_folder import find_whole_run
 from image_pipeline.report.charts import draw_curves
 from image_pipeline.report.data_set import open_data_set
-from image_pipeline.report.difference import Differing, compare
+from image_pipeline.report.difference import Differing, SplitAnomalies, compare, read_anomalies
 from image_pipeline.report.figures import gather_figures
-from image_pipeline.report.training import SplitAnomalies, read_anomalies
 from image_pipeline.run_config import find_options
 from tests.pipeline.report.conftest import HISTORY
 

@@ -10,7 +10,7 @@ from image_pipeline.cli import call
 from image_pipeline.components.dataset.changes import find_changes
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.report.data_set import open_data_set
-from image_pipeline.report.licences import Licences, describe_licences
+from image_pipeline.report.shapes import Licences, describe_licences
 from tests.drawings import draw, encode_png
 from tests.ingest_runs import ingest
 

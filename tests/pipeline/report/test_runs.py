@@ -9,9 +9,9 @@ from ml_metadata.proto import metadata_store_pb2
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.json_text import to_sealed_json
 from image_pipeline.named_folder import find_latest_data_set, find_whole_run
+from image_pipeline.report.difference import describe_versions
 from image_pipeline.report.notices import Notice
 from image_pipeline.report.page import make_report, write_report
-from image_pipeline.report.training import describe_versions
 from image_pipeline.run_config import read_config
 from image_pipeline.tfx_metadata import open_metadata
 from tests.pipeline.report.conftest import CONFIG
