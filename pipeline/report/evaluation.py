@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from image_pipeline.components.evaluation import facts, unusual
+from image_pipeline.components.evaluation import facts
 from image_pipeline.components.evaluation.facts import (
     MISLABELLED,
     ClassAnswers,
@@ -14,6 +14,8 @@ from image_pipeline.components.evaluation.facts import (
     read_evaluation,
     read_mislabelled,
 )
+from image_pipeline.components.evaluation.unusual import Outlier
+from image_pipeline.components.evaluation.unusual import find_outliers as find_far_out
 from image_pipeline.named_folder import Source
 from image_pipeline.report.absent import Absent
 from image_pipeline.report.data_set import DataSet
@@ -90,45 +92,38 @@ def sort_matrix(found: Evaluation) -> dict[str, Any] | None:
 
 
 @dataclasses.dataclass(frozen=True)
-class Strange:
-    """An image, by its row of the index, and how many times as far from the others as usual."""
-
-    row: int
-    times: float
-
-
-@dataclasses.dataclass(frozen=True)
 class Outliers:
     """The images that are unlike all others: as the model sees them, or by their colours.
 
     Attributes:
       by: by what images are compared: "model" or "colours".
-      groups: the farthest of them by their labels, in the order of their names.
+      groups: the farthest of them by their labels, in the order of their names; each by its row of
+        the index.
     """
 
     by: str
     judged: int
     found: int
-    groups: list[tuple[str, list[Strange]]]
+    groups: list[tuple[str, list[Outlier]]]
 
 
 def list_outliers(folder: str, counts: facts.Outliers, data: DataSet) -> Outliers:
     """What evaluation found, by what the model's last layer sees."""
     rows = facts.read_outliers(folder)[:_MOST_OUTLIERS]
     known = data.find_ids(each.record_id for each in rows)
-    found = [Strange(known[each.record_id], each.times) for each in rows if each.record_id in known]
+    found = [Outlier(known[each.record_id], each.times) for each in rows if each.record_id in known]
     return Outliers("model", counts.judged, counts.found, _group(found, data))
 
 
 def find_outliers(measured: Sequence[ImageFigures], data: DataSet) -> Outliers:
     """Compares the measured images by their colours, 8 × 8 of each, without any model."""
     rows = [each.row for each in measured]
-    found = unusual.find_outliers(stack_tiny(measured)) if measured else []
-    strange = [Strange(rows[each.row], each.times) for each in found[:_MOST_OUTLIERS]]
+    found = find_far_out(stack_tiny(measured)) if measured else []
+    strange = [Outlier(rows[each.row], each.times) for each in found[:_MOST_OUTLIERS]]
     return Outliers("colours", len(rows), len(found), _group(strange, data))
 
 
-def _group(found: Sequence[Strange], data: DataSet) -> list[tuple[str, list[Strange]]]:
+def _group(found: Sequence[Outlier], data: DataSet) -> list[tuple[str, list[Outlier]]]:
     labels = sorted({data.say_label(each.row) for each in found})
     return [
         (label, [each for each in found if data.say_label(each.row) == label]) for label in labels

@@ -10,6 +10,7 @@ from image_pipeline.components.dataset.manifest import ListedSplit
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.evaluation import facts
 from image_pipeline.components.evaluation.facts import read_evaluation, write_csv
+from image_pipeline.components.evaluation.unusual import Outlier
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.order.quality import ideal_quality
 from image_pipeline.named_folder import find_whole_run
@@ -22,7 +23,6 @@ from image_pipeline.report.classes import (
 from image_pipeline.report.data_set import open_data_set
 from image_pipeline.report.evaluation import (
     Outliers,
-    Strange,
     find_outliers,
     list_outliers,
     sort_matrix,
@@ -173,7 +173,7 @@ def test_what_evaluation_found_is_grouped_by_label(data, tmp_path):
     assert [label for label, _ in found.groups] == sorted({data.say_label(n) for n in (3, 0, 1)})
     for label, images in found.groups:
         expected = [(n, t) for n, t in ((3, 4.0), (0, 3.5), (1, 3.0)) if data.say_label(n) == label]
-        assert images == [Strange(*each) for each in expected]
+        assert images == [Outlier(*each) for each in expected]
 
 
 def test_the_worst_records_are_found_in_the_data_set(run, run_data, figures):
