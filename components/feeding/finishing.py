@@ -16,9 +16,8 @@ from image_pipeline.components.augment.batch import Batch
 from image_pipeline.components.augment.options import FlipHorizontal, UserStep
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.budget import batches_in_work
-from image_pipeline.components.feeding.compiled import compile_or_keep, once
 from image_pipeline.components.feeding.found_columns import name_length
-from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.feeding.graph import TransformGraph, compile_or_keep, once
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.reader import KEY, MIRRORED
 from image_pipeline.components.feeding.rules import FEEDING

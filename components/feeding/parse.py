@@ -1,4 +1,4 @@
-"""From a serialized record to an image: parsing and decoding inside TensorFlow graphs."""
+"""From a serialized record to an image and tags: parsing and decoding inside TensorFlow graphs."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,6 @@ import tensorflow as tf
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.feeding.found_columns import name_length
-from image_pipeline.components.feeding.tags import join_tags
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.options import ViewOptions
 
@@ -130,3 +129,39 @@ def decode_raw_record(features: Mapping[str, tf.Tensor], dtype: tf.DType = tf.ui
     """The stored pixels of a `raw` record: `dtype` [height, width, stored channels]."""
     height, width, channels = (features[key] for key in _SHAPE_KEYS)
     return views.decode_raw(features[record.IMAGE], height, width, channels, dtype)
+
+
+SEPARATOR = "\n"  # no tag has several lines
+
+
+def join_tags(tags: tf.RaggedTensor) -> tf.Tensor:
+    """Puts each record's tags into one string: string [batch], a tag a line.
+
+    One string a record is dense, has a shape that is known, and is cheap to copy. A list of any
+    length would travel as a ragged or sparse tensor, which replicas serialize and parse again.
+    """
+    return tf.strings.reduce_join(tags, axis=1, separator=SEPARATOR)
+
+
+def split_tags(joined: tf.Tensor) -> tf.RaggedTensor:
+    """The tags of each record, string [batch, tags of a record]: the inverse of `join_tags`."""
+    tags = tf.strings.split(joined, SEPARATOR)
+    return tf.ragged.boolean_mask(tags, tags != "")
+
+
+def multi_hot(ids: tf.RaggedTensor, count: int) -> tf.Tensor:
+    """Marks each record's tags.
+
+    Args:
+      ids: int64 [batch, tags of a record]; -1, an unknown tag, marks none.
+      count: how many tags there are in all.
+
+    Returns:
+      float32 [batch, count] of 0 and 1.
+    """
+    rows, known = ids.value_rowids(), ids.flat_values >= 0
+    places = tf.boolean_mask(tf.stack([rows, ids.flat_values], axis=1), known)
+    shape = tf.stack([ids.nrows(), tf.constant(count, tf.int64)])
+    marks = tf.scatter_nd(places, tf.ones(tf.shape(places)[0]), shape)
+    # A foreign record may have a tag twice.
+    return tf.ensure_shape(tf.minimum(marks, 1), [None, count])

@@ -7,15 +7,16 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset.other_records import explain_other_records
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators.generator import GENERATOR, open_generator
-from image_pipeline.components.meaning.box_columns import find_box_rows, understand_cells
-from image_pipeline.components.meaning.column_values import first_rows
-from image_pipeline.components.meaning.image_columns import find_images
-from image_pipeline.components.meaning.label_columns import find_labels, find_split
-from image_pipeline.components.meaning.mask_columns import (
+from image_pipeline.components.meaning.box_columns import (
+    find_box_rows,
     find_drawn,
     find_run_lengths,
     name_drawn_classes,
+    understand_cells,
 )
+from image_pipeline.components.meaning.column_values import first_rows
+from image_pipeline.components.meaning.image_columns import find_images
+from image_pipeline.components.meaning.label_columns import find_labels, find_split
 from image_pipeline.components.meaning.meanings import FIRST_FOLDER, choose_eval
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.meaning.pixel_lists import check_pixels

@@ -19,7 +19,7 @@ from tensorflow_transform import analyzers
 
 from image_pipeline.components import contract, files
 from image_pipeline.components.dataset import record
-from image_pipeline.components.feeding.tags import split_tags
+from image_pipeline.components.feeding.parse import split_tags
 from image_pipeline.components.transform import statistics
 
 _BREAKS = (b"\n", b"\r")

@@ -29,7 +29,7 @@ from image_pipeline.components.dataset.tfrecord import CorruptRecord, read_recor
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.budget import check_budget, plan_analysis
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.tags import SEPARATOR
+from image_pipeline.components.feeding.parse import SEPARATOR
 from image_pipeline.components.threads import map_in_order, usable_cores
 from image_pipeline.components.transform.kept_sums import KeptSums, hash_image, read_sums
 from image_pipeline.components.transform.moments import SUMS

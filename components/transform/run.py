@@ -22,9 +22,8 @@ from image_pipeline.components.errors import UserError, find_user_error, walk_ca
 from image_pipeline.components.feeding.analysis import read_content
 from image_pipeline.components.function_version import source_version
 from image_pipeline.components.transform.analysed_sets import GraphTask, Span, read_spans
-from image_pipeline.components.transform.analysis_file import check_unknown_classes
 from image_pipeline.components.transform.check_function import check_function
-from image_pipeline.components.transform.finish import finish_graph
+from image_pipeline.components.transform.finish import check_unknown_classes, finish_graph
 from image_pipeline.components.transform.kept_sums import KeptSums, read_sums
 from image_pipeline.components.transform.moments import GivesSums, take_rows
 from image_pipeline.components.transform.options import TransformOptions

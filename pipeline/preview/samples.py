@@ -18,6 +18,7 @@ from image_pipeline.components.feeding.finishing import make_augment, take_views
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.input_fn import ImageBatches
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.parse import SEPARATOR
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.reader import KEY, MIRRORED
 from image_pipeline.components.feeding.records import (
@@ -26,7 +27,6 @@ from image_pipeline.components.feeding.records import (
     open_records,
     read_manifests,
 )
-from image_pipeline.components.feeding.tags import SEPARATOR
 from image_pipeline.components.labels import box_batches
 from image_pipeline.components.labels.kind import LabelKind
 from image_pipeline.components.labels.kinds import BOXES, MASKS

@@ -6,8 +6,12 @@ import tensorflow as tf
 import tensorflow_transform as tft
 
 from image_pipeline.components import contract
-from image_pipeline.components.feeding.compiled import compile_or_keep, compile_pixels, once
-from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.feeding.graph import (
+    TransformGraph,
+    compile_or_keep,
+    compile_pixels,
+    once,
+)
 from image_pipeline.components.transform import preprocessing
 from tests import graphs
 
@@ -88,9 +92,7 @@ def test_a_function_that_xla_does_not_know_is_kept_with_a_warning(caplog):
 
 def test_other_bits_are_refused(tmp_path, caplog, monkeypatch):
     graph = load(tmp_path, standardize_by_constants)
-    monkeypatch.setattr(
-        "image_pipeline.components.feeding.compiled._gives_the_same", lambda *_: False
-    )
+    monkeypatch.setattr("image_pipeline.components.feeding.graph._gives_the_same", lambda *_: False)
     with caplog.at_level(logging.WARNING):
         assert compile_pixels(graph._loaded.transform_fn) is None
     assert "it gives other bits than TensorFlow's kernels" in caplog.text

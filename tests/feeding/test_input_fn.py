@@ -12,7 +12,7 @@ from tensorflow.python.autograph.pyct import transpiler
 
 from image_pipeline.components.augment.options import FlipHorizontal, RandomResizedCrop
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding import compiled as compiled_functions
+from image_pipeline.components.feeding import graph as compiled_functions
 from image_pipeline.components.feeding import input_fn
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions

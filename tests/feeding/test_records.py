@@ -20,9 +20,9 @@ from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.input_fn import ImageBatches, input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.parse import SEPARATOR, join_tags, multi_hot, split_tags
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.records import find_label_kind, match_files, read_manifests
-from image_pipeline.components.feeding.tags import SEPARATOR, join_tags, multi_hot, split_tags
 from image_pipeline.components.labels.kinds import BOXES, CLASSES, MASKS
 from image_pipeline.components.stores import remote
 from image_pipeline.components.stores.objects import Address, ObjectStore

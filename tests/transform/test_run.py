@@ -18,7 +18,7 @@ from image_pipeline.components.function_version import code_version, function_ve
 from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.transform.analysed_sets import read_index_rows, read_spans
-from image_pipeline.components.transform.analysis_file import (
+from image_pipeline.components.transform.finish import (
     check_records,
     check_unknown_classes,
     find_unknown_classes,
