@@ -23,7 +23,6 @@ os.environ.setdefault("GCS_RETRY_CONFIG_MAX_DELAY_TIME_US", "10000")
 
 # What takes longest, in that order: begun last, it would be waited for alone.
 LONGEST = (
-    "tests/beam/test_on_flink.py",
     "tests/beam/test_on_engines.py",
     "tests/golden",
     "tests/test_docs.py",

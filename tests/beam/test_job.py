@@ -1,4 +1,7 @@
-"""A job begins within a time, with workers that have this machine's code, or is cancelled."""
+"""A job begins within a time, with workers that have this machine's code, or is cancelled.
+
+So does what others run in a `with`.
+"""
 
 import os
 import re
@@ -11,7 +14,13 @@ from apache_beam.runners.runner import PipelineRunner, PipelineState
 from image_pipeline.components import files
 from image_pipeline.components.beam import job as beam_job
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
-from image_pipeline.components.beam.job import await_start, leave_sign, make_scratch, run_job
+from image_pipeline.components.beam.job import (
+    JobPipeline,
+    await_start,
+    leave_sign,
+    make_scratch,
+    run_job,
+)
 from image_pipeline.components.errors import UserError
 
 pytestmark = pytest.mark.beam
@@ -205,3 +214,28 @@ def test_an_error_in_the_block_starts_nothing(tmp_path):
     with pytest.raises(KeyError), run_job(_make(*PORTABLE), str(tmp_path)):
         raise KeyError("before the job was sent")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_block_that_no_worker_begins_is_cancelled(tmp_path):
+    runner = _Runner()
+    options = PipelineOptions(["--start_timeout_s=0.1"])
+    with (
+        pytest.raises(UserError, match=r"No worker has started within 0\.1 s"),
+        JobPipeline(runner, options, str(tmp_path)) as root,
+    ):
+        _ = root | beam.Create([1])
+    assert runner.job.cancelled
+
+
+@pytest.mark.parametrize("flags", [PORTABLE, LOCAL_BEAM_ARGS], ids=["portable", "local"])
+def test_a_block_runs_to_its_end(flags, tmp_path):
+    with JobPipeline(None, PipelineOptions([*flags]), str(tmp_path)) as root:
+        _ = root | beam.Create(["a"]) | beam.io.WriteToText(f"{tmp_path}/seen", num_shards=1)
+    (seen,) = tmp_path.glob("seen*")
+    assert seen.read_text() == "a\n"
+    assert len(list(tmp_path.glob("begun-*"))) == (flags == PORTABLE)
+
+
+def test_an_error_in_a_block_starts_nothing(tmp_path):
+    with pytest.raises(KeyError), JobPipeline(_Runner(), PipelineOptions([]), str(tmp_path)):
+        raise KeyError
