@@ -57,11 +57,6 @@ def folder(start, tmp_path):
     return tmp_path / "copy"
 
 
-def test_verify_says_whole(folder):
-    result, output = call("verify", folder / "out")
-    assert (result.exit_code, output) == (0, "The data set is intact.\n")
-
-
 def test_verify_lists_what_is_damaged_and_exits_with_1(folder):
     (shard,) = (folder / "out" / "Split-train").iterdir()
     data = bytearray(shard.read_bytes())
@@ -224,19 +219,9 @@ def test_to_allow_more_bad_files_is_no_way_out_if_all_are(tmp_path, good, way_ou
     assert message.splitlines()[-1].strip() == way_out
 
 
-def test_plan_tells_what_an_ingest_would_need(folder):
-    result, output = call("plan", "--images", folder / "images", "--output", folder / "a" / "b")
-    assert result.exit_code == 0
-    for text in (
-        "images found             22, ",
-        "classes                  2, of 11 to 11 files",
-        "  not_an_image           1 of the sample, for example cat/bad.png: ",
-        "(chosen)",
-        "stored as png",
-        "too many bad files       more than ingest.max_bad_fraction=0.01",
-    ):
-        assert text in output
-    assert not (folder / "a").exists()
+def test_plan_writes_nothing(folder):
+    result, _ = call("plan", "--images", folder / "images", "--output", folder / "a" / "b")
+    assert result.exit_code == 0 and not (folder / "a").exists()
 
 
 def test_plan_counts_what_is_skipped_as_ingest_does(folder):
@@ -247,14 +232,6 @@ def test_plan_counts_what_is_skipped_as_ingest_does(folder):
     at = lines.index("skipped                  files that are not images")
     assert lines[at + 1].startswith("  text                   1 of")
     assert "too many bad files" not in output
-
-
-def test_plan_for_machines(folder):
-    arguments = ("plan", "--images", folder / "images", "--json", "--sample", 5)
-    forecast = json.loads(call(*arguments, "--set", "ingest.prepare.encoding=png")[1])
-    assert (forecast["found"], forecast["encoding"]) == (22, "png")
-    assert set(forecast["stored_bytes"]) == {"jpeg", "png", "raw", "original"}
-    assert forecast["free_disk_bytes"] > 0
 
 
 def test_plan_forecasts_a_cluster(folder):
@@ -285,16 +262,6 @@ def test_a_small_disk_is_a_warning(folder):
     assert warning_rows(forecast, options, forecast.peak_disk_bytes) == []
     ((name, text),) = warning_rows(forecast, options, 0)
     assert name == "disk too small" and "too little" in text
-
-
-def test_too_many_bad_files_are_a_warning_with_a_way_out(folder):
-    from image_pipeline.components.ingest.forecast import forecast_ingest
-
-    (folder / "images" / "cat").mkdir(exist_ok=True)
-    (folder / "images" / "cat" / "empty.jpg").write_bytes(b"")
-    forecast = forecast_ingest(str(folder / "images"), IngestOptions(), 100)
-    ((name, text),) = warning_rows(forecast, IngestOptions(), None)
-    assert name == "too many bad files" and "repair or remove them, or raise it" in text
 
 
 def test_free_disk_of_a_folder_that_does_not_exist_yet(tmp_path):
