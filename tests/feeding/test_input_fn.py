@@ -364,32 +364,6 @@ def test_options_of_the_order_work_without_ingests_index(pattern, options, lengt
     assert {*map(drawn.count, range(RECORDS))} == ({2} if length == 40 else {1, 1 + length // 24})
 
 
-@pytest.mark.parametrize("fold", [(3, 3), (0, 1)])
-def test_a_fold_that_is_none_is_refused_at_once(fold):
-    with pytest.raises(
-        ValueError, match=r"0 <= k < n and n at least 2, got \[\d, \d\]; set select"
-    ):
-        FeedingOptions(select={"fold": fold})
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"source": "streaming"}, "source is no longer an option: records are read by their index"),
-        ({"shuffle_records": 99}, "shuffle_records is no .* an epoch is one permutation of all"),
-        ({"files_at_once": 4}, "files_at_once is no .* with shuffle=shards it is shards_at_once"),
-        ({"data_service": "grpc://a:1"}, "data_service is no .* own parts of each batch"),
-        (
-            {"files_at_once": 4, "source": "streaming"},
-            "source is no longer an option: .* leave it out. files_at_once is no longer an option",
-        ),
-    ],
-)
-def test_options_of_earlier_versions_say_what_is_instead(options, told):
-    with pytest.raises(ValueError, match=rf"{told}.*; leave it out"):
-        FeedingOptions.model_validate(options)
-
-
 def test_options_that_earlier_versions_kept_by_default_change_nothing():
     kept = {"shuffle_records": 10_000, "files_at_once": 16, "data_service": None}
     for source in ("auto", "indexed"):

@@ -151,20 +151,6 @@ def test_data_sets_are_mixed_by_weight(train_shards, tmp_path):
         read([*train_shards, *others], feeding={"mix": {first: 1, second: 1, "x": 1}})
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"balance": "uniform", "mix": {"a": 1}},
-        {"mix": {"a": 1}, "many_views": {"mirror": True}},
-        {"balance": "uniform", "many_views": {"mirror": True}},
-    ],
-    ids=str,
-)
-def test_ways_to_share_an_epoch_cannot_be_combined(options):
-    with pytest.raises(ValueError, match="cannot be combined"):
-        FeedingOptions(**options)
-
-
 def test_many_views_are_all_there_and_apart(train_shards):
     feeding = {
         "many_views": {"crops": 2, "mirror": True},

@@ -108,11 +108,6 @@ def test_views_that_would_meet_are_refused(data):
         opened(data, batch_size=16, many_views={"mirror": True})
 
 
-def test_a_shuffle_by_shards_is_not_for_mixes():
-    with pytest.raises(ValueError, match="leave shuffle at records, or mix out"):
-        FeedingOptions(**SHARDS, mix={"a": 1})
-
-
 @pytest.mark.parametrize("workers", [1, 2, 3, 4])
 @pytest.mark.parametrize("remainder", ["keep", "pad"])
 def test_workers_with_shards_of_their_own_have_the_same_batches(data, workers, remainder):
@@ -140,16 +135,3 @@ def test_evaluation_is_shared_by_places(data):
         options = {"mode": "eval", "worker": worker, "workers": 2, "shuffle": "records"}
         shares = [rows_of(opened(data, own_shards=own, **options)) for own in (False, True)]
         assert shares[0] == shares[1]
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"augment": ["mixup"]}, "a mix of neighbours"),
-        ({"bad_records": "skip"}, "but bad_records=skip needs each at its place"),
-    ],
-    ids=str,
-)
-def test_what_needs_places_is_refused_with_own_shards(options, told):
-    with pytest.raises(ValueError, match=told):
-        FeedingOptions(own_shards=True, **options)

@@ -216,18 +216,6 @@ def test_resizing_keeps_what_is_of_one_value():
             np.testing.assert_allclose(resize(pixels, target), pixels[0, 0, 0], rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"dtype": "float32"}, "dtype=float32 needs encoding=raw, got jpeg; set it, too."),
-        ({"channels": 4, "encoding": "png"}, "channels=4 needs encoding=raw, got png; set it"),
-    ],
-)
-def test_other_values_are_stored_raw_only(options, message):
-    with pytest.raises(ValueError, match=message):
-        PrepareOptions(**options)
-
-
 def test_what_is_not_set_is_not_written_down():
     """The options are in manifests, and in the names of what an interrupted run has done."""
     assert not {"dtype", "channels"} & PrepareOptions().model_dump().keys()

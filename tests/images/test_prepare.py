@@ -4,7 +4,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -217,23 +216,6 @@ def test_above_pillows_own_limit():
     with pytest.raises(BadImage) as caught:  # refused for its missing rows, not for its size
         prepare(data, max_pixels=2**30)
     assert caught.value.reason == "corrupt"
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"jpeg_quality": 0},
-        {"jpeg_quality": 101},
-        {"size_px": 0},
-        {"alpha_background": (0, 0, 256)},
-        {"resize": "shortest"},
-        {"max_pixels": 0},
-        {"colour": "rgb"},
-    ],
-)
-def test_wrong_options_are_refused(wrong: dict):
-    with pytest.raises(pydantic.ValidationError, match=next(iter(wrong))):
-        PrepareOptions(**wrong)
 
 
 # --- encoding="original" ------------------------------------------------------------------------

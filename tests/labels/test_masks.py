@@ -107,25 +107,6 @@ def test_equal_masks_are_equal_bytes_whatever_file_they_come_from():
     assert palette.stored == encode_mask(LEVELS.astype(np.uint8))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"masks": "a/{key}.*"}, r"masks.images and masks.masks belong together"),
-        ({"classes": [str(n) for n in range(256)]}, r"must be 1 to 255 classes, got 256"),
-        ({"classes": ["a"], "ignored": ["#000000"]}, r"all be levels or all be colours"),
-        ({"classes": {"a": "#fff"}}, r"a mask's colour must be '#rrggbb', got '#fff'"),
-        ({"classes": {"a": 1, "b": [2, 1]}}, r"name 1 twice"),
-        ({"classes": ["a", "b"], "ignored": [1]}, r"name 1 twice"),
-        ({"classes": {"a": "#00ff00", "b": "#00FF00"}}, r"name '#00[fF]{2}00' twice"),
-        ({"classes": {"a": -1}}, r"greater than or equal to 0"),
-        ({"classes": {"a": 65_536}}, r"less than or equal to 65535"),
-    ],
-)
-def test_options_that_cannot_be_meant_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        MaskOptions(**options)
-
-
 def test_names_stand_in_the_order_of_their_ids():
     assert MaskOptions().names is None
     assert MaskOptions(classes=["b", "a"]).names == ("b", "a")

@@ -143,10 +143,3 @@ def test_other_channels_than_three_are_refused(name, head):
     options = TrainingOptions(model=name, weights="imagenet")
     with pytest.raises(UserError, match=r"3 channels, but view.channels=1; set view.channels=3"):
         find_builder(name, head)((32, 32, 1), 2, options)
-
-
-def test_a_network_without_such_weights_is_refused():
-    with pytest.raises(ValueError, match=r"training.model is resnet; set one that has them: Effi"):
-        TrainingOptions(model="resnet", weights="imagenet")
-    with pytest.raises(ValueError, match=r"training.model is None; set one"):
-        TrainingOptions(weights="imagenet")

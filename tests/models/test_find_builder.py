@@ -150,9 +150,7 @@ def test_the_backbones_are_keras_own():
     assert set(BACKBONES.values()) <= OWN.keys()
 
 
-def test_an_unknown_name_is_explained():
-    with pytest.raises(ValueError, match=r"no model 'resnet51'; did you mean .*ResNet50.*known: s"):
-        TrainingOptions(model="resnet51")
+def test_models_are_named_in_several_ways():
     for name in (None, "resnet", "ResNet50", "my.own", "saved/my.keras"):
         assert TrainingOptions(model=name).model == name
 
