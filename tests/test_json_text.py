@@ -50,7 +50,7 @@ WRITERS = [
     ROOT / "components" / "training" / "history.py",
     ROOT / "components" / "training" / "trainer.py",
     ROOT / "components" / "training" / "profile.py",
-    ROOT / "components" / "transform" / "analysis_file.py",
+    ROOT / "components" / "transform" / "finish.py",
 ]
 
 

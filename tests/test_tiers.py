@@ -121,7 +121,7 @@ TESTS = quick.ROOT / "tests"
     [
         ("order/test_order.py", True),
         ("images/test_prepare.py", True),
-        ("test_quick.py", True),
+        ("test_tiers.py", True),
         ("feeding/test_input_fn.py", False),  # TensorFlow
         ("object_store", False),  # TensorFlow, by its conftest
         ("order", True),
@@ -145,7 +145,7 @@ def test_what_a_function_imports_is_not_counted(tmp_path):
 
 
 def test_imports_are_followed_in_circles(tmp_path):
-    path = TESTS / "test_quick.py"
+    path = TESTS / "test_tiers.py"
     seen = {TESTS / "quick.py"}
     assert not quick.imports_any({"tensorflow"}, path, seen)
     assert path in seen

@@ -9,7 +9,7 @@ gives the same bits, in whatever order it adds.
 
 import tensorflow as tf
 
-from image_pipeline.components.views.fast import BETWEEN, WEIGHT_ONE
+from image_pipeline.components.views.fast_resample import BETWEEN, WEIGHT_ONE
 
 # Lines of the result that one matrix product makes: few, since most of a larger matrix is zero.
 _BLOCK = 8

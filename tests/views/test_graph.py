@@ -10,7 +10,7 @@ from PIL import Image
 
 from image_pipeline.components.images.prepare import nearest_indices
 from image_pipeline.components.labels.masks import encode_mask
-from image_pipeline.components.views import fast, resample
+from image_pipeline.components.views import fast_resample, resample
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.fast import take_eval_view, view_mask
 from image_pipeline.components.views.fast_decode import decode_mask
@@ -322,7 +322,7 @@ def draw(size, channels=3):
 def resample_both(image, resized, offset, window):
     """By SciPy and by TensorFlow."""
     out = np.empty((*window, image.shape[2]), np.uint8)
-    fast.resample_window(image, resized, offset, out)
+    fast_resample.resample_window(image, resized, offset, out)
     arguments = (tf.constant(each) for each in (image, resized, offset))
     return out, resample.resample_window(*arguments, window).numpy()
 
@@ -350,7 +350,7 @@ def test_large_images_too(size):
 @example(1, 1, None)
 def test_weights_sum_to_one_and_are_where_the_triangle_is(side, resized, data):
     offset = 0 if data is None else data.draw(st.integers(0, resized - 1))
-    start, matrix = fast.make_matrix(side, resized, offset, resized - offset, 1)
+    start, matrix = fast_resample.make_matrix(side, resized, offset, resized - offset, 1)
     weights = matrix.toarray().astype(np.float64)
     np.testing.assert_array_equal(weights.sum(1), 1)
     places = start + np.arange(weights.shape[1])
@@ -373,6 +373,6 @@ def test_a_view_of_a_larger_array_is_read_as_it_lies():
 def test_strips_of_matrices_change_nothing(monkeypatch):
     image = draw((70, 90))
     whole, _ = resample_both(image, (33, 44), (1, 2), (30, 40))
-    monkeypatch.setattr(fast, "_STRIP_BYTES", 1)
+    monkeypatch.setattr(fast_resample, "_STRIP_BYTES", 1)
     strips, _ = resample_both(image, (33, 44), (1, 2), (30, 40))
     np.testing.assert_array_equal(whole, strips)

@@ -180,12 +180,6 @@ def test_no_span_of_the_window_may_hold_the_output(photos):
         plan_run(config, f"{photos}/day-{{SPAN}}", f"{photos}/day-3/out", ())
 
 
-def test_one_class_is_not_enough(tmp_path):
-    write_folder(tmp_path / "images", ["cat"], per_class=2)
-    with pytest.raises(UserError, match="only the class 'cat', but training needs"):
-        plan_run(load_config(None), str(tmp_path / "images"), str(tmp_path / "out"), ())
-
-
 def test_damaged_metadata_of_earlier_runs_are_told_before_any_work(photos, tmp_path):
     (tmp_path / "metadata.db").write_bytes(b"SQLite format 3\0" + bytes(4000))
     plan, survey = plan_run(load_config(None), str(photos / "day-5"), str(tmp_path), ())
