@@ -99,7 +99,6 @@ class Named:
         self.function, self._named = function, (option, dotted_path)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[str, str]]:
-        """Loads it once more."""
         return _load_again, self._named
 
 

@@ -15,7 +15,6 @@ class UserError(Exception):
     """
 
     def __str__(self) -> str:
-        """The message."""
         return printable_text(super().__str__())
 
 

@@ -267,7 +267,6 @@ class _SteadyFile(io.FileIO):
     """Sends what is written to the disk in the meantime, so that the end has little to wait for."""
 
     def __init__(self, path: str):
-        """Opens a file to be written from its start."""
         super().__init__(path, "wb")
         self._unsent = 0
         self._sending: concurrent.futures.Future[None] | None = None

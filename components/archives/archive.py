@@ -84,7 +84,6 @@ class _Members:
     """References to members in little memory: some 120 bytes each, most of it the name."""
 
     def __init__(self, root: str, archives: Sequence[str]):
-        """Has none yet."""
         self._root, self._archives = root, archives
         self._kinds: list[tuple[str, int]] = []  # how they are read, and when they were changed
         self._keys: list[str] = []
@@ -110,7 +109,6 @@ class _Members:
         self._order = np.argsort(np.array(self._keys, object), kind="stable")
 
     def __iter__(self) -> Iterator[ImageRef]:
-        """The references."""
         return map(self._make, self._order.tolist())
 
     def _make(self, row: int) -> ImageRef:

@@ -110,7 +110,6 @@ class _Headers:
     """A tar file as `tarfile` reads headers from it: so many bytes for a member, and no more."""
 
     def __init__(self, file: BinaryIO):
-        """Stands where the file does."""
         self._file, self.seek, self.tell = file, file.seek, file.tell
         self.left = _MOST_HEADER_BYTES
         self.depth = 0

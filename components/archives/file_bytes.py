@@ -104,7 +104,6 @@ class _Kept:
     """The files that were read last, as many as take a bounded memory."""
 
     def __init__(self) -> None:
-        """Has none yet."""
         self._files: collections.OrderedDict[tuple, tuple[indexed_gzip.IndexedGzipFile, int]]
         self._files, self._lock = collections.OrderedDict(), threading.Lock()
 

@@ -110,7 +110,6 @@ class Estimate:
     high: _Number = None
 
     def __post_init__(self) -> None:
-        """Checks that an interval has two ends, and a figure between them."""
         if (self.low is None) != (self.high is None):
             raise ValueError("an interval has two ends")
 

@@ -332,7 +332,6 @@ class Batches:
         return self.read(position.epoch, position.step)
 
     def __len__(self) -> int:
-        """The batches of an epoch."""
         return self.steps_per_epoch
 
     def __getitem__(self, step: int) -> dict[str, Any]:
@@ -411,7 +410,6 @@ class Batches:
         return _open_again, (self._arguments, self.state_dict(), self.checksums)
 
     def __repr__(self) -> str:
-        """Is the same in every process."""
         return f"Batches({', '.join(map(repr, self._arguments['data_dirs']))}, {self._position})"
 
 

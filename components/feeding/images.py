@@ -142,7 +142,6 @@ class HeldMasks(HeldImages):
     """Decodes each mask once, and keeps it."""
 
     def __init__(self, records: StoredRecords):
-        """Decodes each mask when it is first read."""
         super().__init__(records, channels=1)
 
     def _dtype(self, index: RecordIndex) -> str:

@@ -36,7 +36,6 @@ class Passes:
     again: Again = "same"
 
     def __post_init__(self) -> None:
-        """Checks the mode, the worker, and where the passes begin."""
         if self.again not in ("next", "same"):
             raise UserError(f"again must be 'next' or 'same', got {self.again!r}.")
         for name, least in (("first_epoch", 0), ("first_step", 0), ("epochs", 1)):

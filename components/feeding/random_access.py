@@ -79,7 +79,6 @@ class RandomAccess:
         return self._manifest.checksum
 
     def __len__(self) -> int:
-        """The number of records."""
         return len(self._index)
 
     def __getitem__(self, number: int) -> dict[str, Any]:

@@ -72,7 +72,6 @@ class BadImage(Exception):
         self.message = message
 
     def __str__(self) -> str:
-        """Reads as one log line."""
         return f"{self.reason}: {self.message}"
 
 

@@ -180,7 +180,6 @@ class Scaled(LearningRateSchedule):
     """Another schedule, times a factor, for an optimizer that counts its steps from a later one."""
 
     def __init__(self, schedule: LearningRateSchedule, factor: float, first_step: int):
-        """Takes these."""
         super().__init__()
         self.schedule, self.factor, self.first_step = schedule, factor, first_step
 

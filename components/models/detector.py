@@ -116,7 +116,6 @@ class PlaceBoxes(keras.layers.Layer):
     """Boxes around the points of a grid, from each centre's distance and each size's logarithm."""
 
     def __init__(self, size_px: tuple[int, int], stride_px: int, **options: Any):
-        """Takes the image's height and width, and what Keras gives to every layer."""
         super().__init__(**options)
         self.size_px, self.stride_px = tuple(size_px), stride_px
 

@@ -127,7 +127,6 @@ class Position:
     step: int = 0
 
     def __post_init__(self) -> None:
-        """Checks types and ranges."""
         for name, least in (("seed", -_LARGEST - 1), ("epoch", 0), ("step", 0)):
             value = getattr(self, name)
             if type(value) is not int or not least <= value <= _LARGEST:

@@ -30,7 +30,6 @@ class ViewsOrder:
     views: int
 
     def __post_init__(self) -> None:
-        """Refuses an empty selection and no views."""
         check_rows(self.rows)
         if self.views < 1:
             raise ValueError(f"views must be at least 1, got {self.views}.")

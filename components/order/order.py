@@ -45,7 +45,6 @@ class _OnceOrder:
     rows: Rows
 
     def __post_init__(self) -> None:
-        """Refuses an empty selection."""
         check_rows(self.rows)
 
     @property

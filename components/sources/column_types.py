@@ -49,7 +49,6 @@ class TypeGuess:
     """The narrowest type that fits the values seen so far."""
 
     def __init__(self) -> None:
-        """Has seen nothing."""
         self._kind: str | None = None
         self._is_large = False
         self._has_empty = False
@@ -133,7 +132,6 @@ class BoxGuess(TypeGuess):
     type: ColumnType = "boxes"  # type: ignore[assignment]
 
     def __init__(self) -> None:
-        """Has seen none."""
         super().__init__()
         self._listed: list[str] = []
         self._named: set[str] = set()
@@ -180,7 +178,6 @@ class ImageGuess(TypeGuess):
     """
 
     def __init__(self) -> None:
-        """Has seen none."""
         super().__init__()
         self.is_whole = False
         self.why = ""

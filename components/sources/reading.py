@@ -67,7 +67,6 @@ class SkippedFile(Exception):
     """A file that is not an image and never was; `kind` says what it is."""
 
     def __init__(self, kind: str, message: str):
-        """Keeps both, as `BadImage` does."""
         super().__init__(kind, message)
         self.kind = kind
         self.message = message

@@ -40,11 +40,9 @@ class Compact:
     fields: ClassVar[operator.attrgetter]
 
     def __init_subclass__(cls) -> None:
-        """Knows the fields of the class."""
         cls.fields = operator.attrgetter(*cls.__annotations__)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """See `pickle`."""
         return type(self), type(self).fields(self)
 
 
@@ -121,7 +119,6 @@ class TableError(ValueError):
     """Where a file cannot be read any further: its line, and why."""
 
     def __init__(self, line: int, problem: str):
-        """Keeps both."""
         super().__init__(line, problem)
         self.line = line
         self.problem = problem

@@ -14,7 +14,6 @@ class BeamFiles:
     lists_in_order = False
 
     def __init__(self, system: Any):
-        """Takes Beam's `FileSystem`."""
         from apache_beam.io.filesystem import CompressionTypes
 
         self._system = system

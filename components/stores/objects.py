@@ -111,7 +111,6 @@ class ObjectStore:
     """One bucket, for any number of threads."""
 
     def __init__(self, address: Address, store: Any, *, is_amazon: bool = False):
-        """Takes where the bucket is, and obstore's store."""
         self._is_amazon = is_amazon
         self._kind = address.kind
         self._root = address.root

@@ -155,7 +155,6 @@ class ImageSizes:
     """Widths and heights of a table's images, by reading the headers of the first of them."""
 
     def __init__(self, path: str, options: TableOptions):
-        """Takes the table, and how its paths are read."""
         folder = kind_of(path).folder(path)
         root = locate(folder, options.root_dir) if options.root_dir else folder
         self._source, self._options, self._root = Folder(root), options, root

@@ -46,7 +46,6 @@ class Checkpoints(StepsCallback):
         clock: EpochClock | None = None,
         fed: Certificate | None = None,
     ):
-        """Takes where checkpoints go, where training starts, and what else is to be kept."""
         super().__init__()
         self._folder = folder
         self._every_steps = every_steps

@@ -31,7 +31,6 @@ class EarlyMetrics(StepsCallback):
         start: Position,
         clock: EpochClock,
     ):
-        """Takes what training is."""
         super().__init__()
         self._make_eval_data, self._clock = make_eval_data, clock
         self._epochs, self._steps = epochs, steps

@@ -49,7 +49,6 @@ class EvaluateAverage(keras.callbacks.Callback):
     """Has validation see the average."""
 
     def __init__(self) -> None:
-        """Starts outside of everything."""
         super().__init__()
         self._inside = contextlib.ExitStack()
 

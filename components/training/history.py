@@ -86,7 +86,6 @@ class History:
     noticed: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Checks that both times are of the same epochs."""
         waits, loops = self.input_wait_seconds_per_epoch, self.training_seconds_per_epoch
         if waits is not None and len(waits) != len(loops):
             raise ValueError(f"the waits of {len(waits)} epochs, but the times of {len(loops)}")

@@ -40,7 +40,6 @@ class WholeEpochs(keras.callbacks.Callback):
     """
 
     def __init__(self) -> None:
-        """Starts with no function."""
         super().__init__()
         self._usual = 1
         self._functions: dict[int, Callable] = {}

@@ -108,7 +108,6 @@ class Catalogue:
         self._search_once = functools.lru_cache(_MOST_KEPT)(self._search)
 
     def __len__(self) -> int:
-        """The number of records and rejected files."""
         return self.records + len(self.rejected)
 
     def find(self, query: Query, marks: Collection[str] = frozenset()) -> np.ndarray | range:

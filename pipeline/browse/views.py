@@ -58,7 +58,6 @@ class Views:
     fed: Part | None = None
 
     def __post_init__(self) -> None:
-        """Makes nothing yet."""
         self._lock = threading.Lock()
         self._record_once = functools.lru_cache(_MOST_RECORDS)(self._read_record)
         self._batch_once = functools.lru_cache(_MOST_BATCHES)(self._read_batch)

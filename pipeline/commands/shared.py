@@ -203,6 +203,5 @@ class UnexpectedError(Exception):
     """An unforeseen error; its traceback is in the log file."""
 
     def __init__(self, message: str, log_path: str):
-        """Takes the error in one line, and where the details are."""
         super().__init__(message)
         self.log_path = log_path

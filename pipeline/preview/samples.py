@@ -226,7 +226,6 @@ class StoredViews:
     """
 
     def __init__(self, paths: list[str], chosen: np.ndarray, kind: LabelKind):
-        """Parses records."""
         self.kind = kind
         manifest = next(iter(read_manifests(paths).values()), None)
         self._class_names = BOXES.class_names(manifest) if kind is BOXES and manifest else ()

@@ -84,7 +84,6 @@ class Pictures:
     """Makes pictures of records, and of files that did not become any; each thumbnail once."""
 
     def __init__(self, data: DataSet, data_dir: str):
-        """Takes the data set, and its folder, where the quarantine is."""
         self._data, self._data_dir = data, data_dir
         self._made: dict[int, str | None] = {}
 
