@@ -57,7 +57,9 @@ def test_a_refusal_is_a_sentence_after_one_question(server):
 
 def test_a_page_to_log_in_is_no_api(server):
     server.page = "<html>Log in</html>"
-    with pytest.raises(UserError, match="answers, but not as Kubeflow's API does: a page to log"):
+    with pytest.raises(
+        UserError, match="answers, but not as Kubeflow's API does: perhaps with a login"
+    ):
         client.connect(server.host, None)
 
 
