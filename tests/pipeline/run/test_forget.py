@@ -280,7 +280,11 @@ def test_images_that_are_gone_are_asked_for(folder, capsys):
     (images / "cat" / "001.png").unlink()
     (images / "dog" / "001.png").unlink()
     code, said = forget(folder, capsys, "cat/001.png")
-    assert code == 1 and "1 others are no longer in" in said and "'dog/001.png'" in said
+    assert (
+        code == 1
+        and "1 other files of the data set are no longer in" in said
+        and "'dog/001.png'" in said
+    )
     assert "cat/001.png" in pixels_of(folder / "out")
     (images / "dog" / "001.png").write_bytes(encode_png(draw(1001)))
     images.rename(folder / "moved")

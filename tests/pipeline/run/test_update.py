@@ -356,7 +356,7 @@ def test_what_is_to_be_forgotten_still_is_said(folder):
     assert _ingest(folder)["noticed"] == []
     (folder / "out" / FORGET).write_text("{}")
     (sentence,) = _ingest(folder)["noticed"]
-    assert sentence.endswith(f"still: image-pipeline forget {folder / 'out'}")
+    assert sentence.endswith(f"still to be forgotten: image-pipeline forget {folder / 'out'}")
 
 
 def test_retry_says_what_it_has_become(folder, capsys):
