@@ -113,6 +113,7 @@ def ingest(
     beam_args: Sequence[str] = (),
     replace: bool = False,
     compare: Literal["times", "bytes", "nothing"] = "times",
+    versions: int | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Writes a folder of images as shuffled, sharded TFRecords: `image-pipeline ingest`.
@@ -128,6 +129,8 @@ def ingest(
       replace: whether a finished data set of other images or options may be replaced.
       compare: how it is told that an image has not changed: by its file's size and time; by its
         bytes, which are all read; or not at all, so that all are made again.
+      versions: of how many versions that were replaced the indices are kept, from now on; None for
+        as many as before, 10 at first.
       **options: options of `ingest`, e.g. `shards=4` or `prepare={"encoding": "png"}`.
 
     Returns:
@@ -142,7 +145,7 @@ def ingest(
     listing = check_ingest(images_dir, output_dir, chosen, flags)
     from image_pipeline.run.ingest import ingest_folder
 
-    return ingest_folder(listing, output_dir, flags, replace, compare)
+    return ingest_folder(listing, output_dir, flags, replace, compare, versions)
 
 
 @_explained
@@ -170,7 +173,7 @@ def forget(
 
     Returns:
       `pictures`, `seen`; and, if it was done, `held`, the files that still hold them, `deleted`,
-      `unread`, `unsought`, `files`, `bytes` and the ingest's summary as `data_set`.
+      `unread`, `unsought`, `files`, `bytes`, `versions` and the ingest's summary as `data_set`.
 
     Raises:
       UserError: if a picture is not in the data set, or that cannot be written.

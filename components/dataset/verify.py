@@ -17,9 +17,17 @@ from image_pipeline.components.dataset.lists import (
     kept_copies,
     read_list,
 )
-from image_pipeline.components.dataset.manifest import Manifest, parse_manifest
+from image_pipeline.components.dataset.manifest import Manifest, parse_manifest, read_manifest
 from image_pipeline.components.dataset.other_records import explain_no_data_set
-from image_pipeline.components.dataset.paths import INDEX, MANIFEST, ROWS, in_split, name_copy
+from image_pipeline.components.dataset.paths import (
+    HISTORY,
+    INDEX,
+    MANIFEST,
+    ROWS,
+    VERSIONS,
+    in_split,
+    name_copy,
+)
 from image_pipeline.components.dataset.verify_shard import (
     CHANGED,
     Finding,
@@ -27,6 +35,7 @@ from image_pipeline.components.dataset.verify_shard import (
     explain_unreadable,
     raise_shortage,
 )
+from image_pipeline.components.dataset.versions import list_kept, read_history
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.threads import map_in_order, usable_cores
 from image_pipeline.components.trees import fetch_file
@@ -55,6 +64,7 @@ def verify_data_set(output_dir: str) -> list[Finding]:
         findings += _check_file(output_dir, name, listed)
     unsound = {finding.file for finding in findings}
     findings += _check_lists(manifest, output_dir, unsound)
+    findings += _check_versions(manifest, output_dir)
     shards = list(manifest.list_shards())
     # Other files, which a reader of all files in the splits' folders would wrongly read.
     known, prefix = {shard.file for _, _, shard in shards}, len(files.join(output_dir, ""))
@@ -108,6 +118,40 @@ def _check_books(manifest: Manifest) -> list[Finding]:
         for name, listed, total in sums
         if listed != total
     ]
+
+
+def _check_versions(manifest: Manifest, output_dir: str) -> list[Finding]:
+    """Checks that each version follows from the one before, and the indices that are kept."""
+    findings = []
+    try:
+        versions = read_history(output_dir).versions
+    except UserError as error:
+        return [Finding(HISTORY, str(error))]
+    for last, each in zip([None, *versions], versions, strict=False):
+        expected = (1, None, 0) if last is None else (last.number + 1, last.manifest, last.after)
+        if (each.number, each.parent, each.before) != expected:
+            problem = f"its version {each.number} does not follow from the one before"
+        elif each.before + each.added - each.removed != each.after:
+            sums = f"{each.before} + {each.added} - {each.removed} is not {each.after}"
+            problem = f"its version {each.number} does not balance: {sums} records"
+        else:
+            continue
+        findings.append(Finding(HISTORY, problem))
+    is_there = manifest.checksum, manifest.books.written
+    if versions and (versions[-1].manifest, versions[-1].after) != is_there:
+        problem = f"its last version, of {versions[-1].after} records, is not what is there"
+        findings.append(Finding(HISTORY, f"{problem}; delete it"))
+    for checksum, folder in list_kept(output_dir).items():
+        name = f"{VERSIONS}/{checksum}"
+        try:
+            kept = read_manifest(folder)
+        except UserError:
+            findings.append(Finding(f"{name}/{MANIFEST}", CHANGED))
+            continue
+        for file in (INDEX, ROWS):
+            found = _check_file(folder, file, kept.files[file])
+            findings += [Finding(f"{name}/{file}", finding.problem) for finding in found]
+    return findings
 
 
 def _check_file(output_dir: str, name: str, listed: ListedFile) -> list[Finding]:

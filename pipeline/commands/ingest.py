@@ -33,6 +33,13 @@ COMPARE = click.option(
     "bytes, which are all read; or not at all, so that all images are made again.",
 )
 
+VERSIONS = click.option(
+    "--versions",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Of how many versions that were replaced the indices are kept, from now on; 10 at first.",
+)
+
 
 @click.command(short_help="Write images as shuffled, sharded TFRecords.")
 @IMAGES
@@ -46,6 +53,7 @@ COMPARE = click.option(
     help="Replace a finished data set that has other images or options.",
 )
 @COMPARE
+@VERSIONS
 @JSON
 @QUIET
 @BEAM
@@ -57,6 +65,7 @@ def ingest(
     follow_links: bool,
     replace: bool,
     compare: "Compare",
+    versions: int | None,
     as_json: bool,
     quiet: bool,
     beam_flags: tuple[str, ...],
@@ -74,13 +83,14 @@ def ingest(
     config = load_config(config_path, add_follow_links(overrides, follow_links))
     beam_args = choose_engine(beam_flags, config.dataflow)
     listing = check_ingest(images_dir, output_dir, config.ingest, beam_args)
-    _ingest(listing, output_dir, beam_args, replace, compare, as_json, quiet)
+    _ingest(listing, output_dir, beam_args, replace, compare, versions, as_json, quiet)
 
 
 @click.command(short_help="Bring a data set up to date with its images.")
 @click.argument("data_set")
 @click.option("--images", "images_dir", help="Where its images are now, if they have moved.")
 @COMPARE
+@VERSIONS
 @JSON
 @QUIET
 @BEAM
@@ -88,6 +98,7 @@ def update(
     data_set: str,
     images_dir: str | None,
     compare: "Compare",
+    versions: int | None,
     as_json: bool,
     quiet: bool,
     beam_flags: tuple[str, ...],
@@ -104,7 +115,7 @@ def update(
     beam_args = choose_engine(beam_flags)
     images, options = find_written(data_set, images_dir)
     listing = check_ingest(images, data_set, options, beam_args)
-    _ingest(listing, data_set, beam_args, images_dir is not None, compare, as_json, quiet)
+    _ingest(listing, data_set, beam_args, images_dir is not None, compare, versions, as_json, quiet)
 
 
 def _ingest(
@@ -113,6 +124,7 @@ def _ingest(
     beam_args: Sequence[str],
     replace: bool,
     compare: "Compare",
+    versions: int | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -126,7 +138,7 @@ def _ingest(
         print_rows(describe_inferred(listing.options.understood, listing.noticed), console)
         with ComponentProgress(console) as progress:
             progress.start("ingest")
-            summary = ingest_folder(listing, output_dir, beam_args, replace, compare)
+            summary = ingest_folder(listing, output_dir, beam_args, replace, compare, versions)
         print_ingest(summary, output_dir, console)
     if as_json:
         say_json(summary)

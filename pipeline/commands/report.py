@@ -62,15 +62,20 @@ def diff(before: str, now: str, as_json: bool) -> None:
         print_changes(found, Console(highlight=False))
 
 
-@click.command(short_help="List the runs in OUT: options, reasons, scores.")
+@click.command(short_help="List the runs in OUT, or the versions of a data set.")
 @click.argument("folder", metavar="OUT")
 @JSON
 def history(folder: str, as_json: bool) -> None:
     """List the runs in OUT, the latest first: options that changed, steps, scores, lineage.
 
     OUT is the output folder of runs; TFX's metadata says what they did, `facts.json` how good their
-    models are.
+    models are. Or it is a data set's folder: then each of its versions, and what it changed.
     """
+    from image_pipeline.components.dataset.manifest import has_manifest
+
+    if has_manifest(folder):
+        _list_versions(folder, as_json)
+        return
     from image_pipeline.components.extras import need
 
     need("tfx", "`image-pipeline history`")
@@ -81,6 +86,32 @@ def history(folder: str, as_json: bool) -> None:
         say_json({"runs": described})
     else:
         say("\n".join(history_lines(described)).rstrip())
+
+
+def _list_versions(data_dir: str, as_json: bool) -> None:
+    from rich.console import Console
+
+    from image_pipeline.components.dataset.versions import list_kept, read_history
+    from image_pipeline.show.terminal import Table, print_table
+
+    versions, kept = read_history(data_dir).versions[::-1], list_kept(data_dir)
+    if as_json:
+        say_json({"versions": versions, "kept": sorted(kept)})
+        return
+    if not versions:
+        say(f"{data_dir} has no history: only what `ingest` and `update` write notes its versions.")
+        return
+    rows = [
+        (
+            *map("{:,}".format, (each.number, each.before, each.added, each.removed, each.after)),
+            ", ".join(f"{kind} {count:,}" for kind, count in each.changed.items()),
+            f"{each.manifest[:16]}…",
+            "there" if each == versions[0] else "index" if each.manifest in kept else "",
+        )
+        for each in versions
+    ]
+    heads = ("version", "before", "added", "removed", "after", "changed", "manifest", "kept")
+    print_table(Table(heads, rows, texts=(5, 6, 7)), Console(highlight=False))
 
 
 @click.command(short_help="Show the contract of a transform graph.")

@@ -13,6 +13,7 @@ from image_pipeline.components.beam.flags import parse_flags, reject_flags
 from image_pipeline.components.dataset.changes import find_changes
 from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
 from image_pipeline.components.dataset.paths import NEXT, WORK
+from image_pipeline.components.dataset.versions import add_version, prune_versions
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.earlier import (
     Compare,
@@ -37,6 +38,7 @@ def ingest_folder(
     beam_args: Sequence[str],
     replace: bool = False,
     compare: Compare = "times",
+    versions: int | None = None,
 ) -> dict[str, Any]:
     """Ingests a folder of images into an output folder.
 
@@ -49,6 +51,8 @@ def ingest_folder(
       beam_args: Beam flags; they name the runner and its mode.
       replace: whether a finished data set of other images or options may be replaced.
       compare: how images are compared with those of a data set that is there.
+      versions: how many versions' indices are kept when they are replaced, from now on; None for as
+        many as before, `versions.KEPT` at first.
 
     Returns:
       The summary: the books, splits, shards, bytes, seconds, peak memory, what was noticed, how
@@ -84,13 +88,19 @@ def ingest_folder(
                 earlier,
             )
             check_lock()
-            if earlier is not None:
-                counts = find_changes(output_dir, written_dir, reads_masks=False).counts
-                changed = {kind: count for kind, count in counts.items() if count}
+            counts = None
+            if known is not None:
+                # What takes nothing from the old data set may replace one that is damaged.
+                with contextlib.suppress(*([UserError] if earlier is None else ())):
+                    counts = find_changes(output_dir, written_dir, reads_masks=False).counts
+            changed = {kind: count for kind, count in (counts or {}).items() if count}
+            parent = None if counts is None else known
+            add_version(output_dir, written_dir, parent, manifest, counts or {}, replace)
             write_source(written_dir, listing.images, manifest)
             if is_there:
                 take_place(output_dir)
             taken = count_taken(output_dir)
+        prune_versions(output_dir, versions)
     return summarize_data_set(output_dir) | {
         "noticed": list(listing.noticed),
         "written_before": known and known.books.written,

@@ -1,0 +1,195 @@
+"""The versions of a data set that is updated in place: what each changed, and its index.
+
+`.versions.json` has an entry for each version, the last one for what is there. `.versions/` has the
+manifests and indices of those that were replaced, by their manifests' checksums: by these batches
+can be named and data sets compared, without shards. Neither is part of the data set.
+"""
+
+import contextlib
+import dataclasses
+import importlib.metadata
+import logging
+import os
+from collections.abc import Mapping, Sequence
+
+from image_pipeline.components import files
+from image_pipeline.components.dataset.changes import CONTENT, GONE, NEW
+from image_pipeline.components.dataset.checksums import Count, copy_file
+from image_pipeline.components.dataset.manifest import (
+    Manifest,
+)
+from image_pipeline.components.dataset.paths import (
+    HISTORY,
+    INDEX,
+    MANIFEST,
+    ROWS,
+    VERSIONS,
+)
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.json_files import read_json
+from image_pipeline.components.json_text import to_sealed_json
+
+_LOG = logging.getLogger(__name__)
+
+KEPT = 10
+"""How many replaced versions are kept by default: an index has about 120 bytes a record."""
+
+_WAY_OUT = "restore it from a copy, or delete it: versions are then counted from 1 again"
+
+
+@dataclasses.dataclass(frozen=True)
+class Version:
+    """What a data set was after an ingest, an update or a forgetting, and how it came of another.
+
+    Attributes:
+      number: from 1 on.
+      manifest: its manifest's checksum.
+      parent: that of the version before; None of the first one.
+      before: the records of the version before: before + added - removed = after.
+      added: records of new files.
+      removed: records whose files are gone.
+      changed: how many of the others each kind of change is said of, see `changes.KINDS`.
+      after: its records.
+      package: the version of this package that wrote it; None if that is not known.
+    """
+
+    number: int
+    manifest: str
+    parent: str | None
+    before: Count
+    added: Count
+    removed: Count
+    changed: Mapping[str, Count]
+    after: Count
+    package: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class History:
+    """What `.versions.json` holds.
+
+    Attributes:
+      kept: how many replaced versions' indices are kept.
+      versions: the first one first; the last is what is there.
+    """
+
+    kept: Count = KEPT
+    versions: Sequence[Version] = ()
+
+
+def read_history(data_dir: str) -> History:
+    """Reads the versions of a data set; none if nothing was noted.
+
+    Raises:
+      UserError: if the file is damaged.
+    """
+    try:
+        return read_json(files.join(data_dir, HISTORY), History, _WAY_OUT)
+    except FileNotFoundError:
+        return History()
+
+
+def list_kept(data_dir: str) -> dict[str, str]:
+    """The folders of replaced versions, by their manifests' checksums."""
+    folders = (
+        path.rpartition("/")[0] for path in files.list_files(data_dir, f"{VERSIONS}/*/{MANIFEST}")
+    )
+    return {folder.rpartition("/")[2]: folder for folder in folders}
+
+
+def add_version(
+    data_dir: str,
+    written_dir: str,
+    known: Manifest | None,
+    manifest: Manifest,
+    counts: Mapping[str, int],
+    replace: bool,
+) -> None:
+    """Notes a version beside what was written, and keeps the index of the one that it replaces.
+
+    Where nothing changed, it is not a version. With what nothing is known to come before, versions
+    begin; and so they do, and those before are deleted, where it has none of the images of the data
+    set that it replaces.
+
+    Args:
+      data_dir: the data set's folder.
+      written_dir: where the new one was written; may be the same.
+      known: the manifest of the one before, if the two could be compared.
+      manifest: that of the new one.
+      counts: what changed, see `changes.Changes.counts`.
+      replace: whether it may be another data set.
+
+    Raises:
+      UserError: if it cannot be written.
+    """
+    if known is not None and known.checksum == manifest.checksum:
+        return
+    try:
+        history = read_history(data_dir)
+    except UserError as error:
+        _LOG.warning("%s", error)
+        history = History()
+    package = importlib.metadata.version("image-pipeline")
+    if known and replace and known.books.written == counts[GONE] + counts[CONTENT]:
+        files.delete_tree(files.join(data_dir, VERSIONS))
+        known = None
+    if known is None:
+        versions = [_begin(manifest, package)]
+    else:
+        versions = list(history.versions)
+        if not versions or versions[-1].manifest != known.checksum:
+            versions = [_begin(known, None)]
+        _keep(data_dir, known)
+        last, after = versions[-1], manifest.books.written
+        rest = {kind: count for kind, count in counts.items() if count and kind not in (NEW, GONE)}
+        moved = last.after, counts[NEW], counts[GONE], rest, after
+        checksum = manifest.checksum or ""
+        versions.append(Version(last.number + 1, checksum, last.manifest, *moved, package))
+    _write(written_dir, dataclasses.replace(history, versions=versions))
+
+
+def _begin(manifest: Manifest, package: str | None) -> Version:
+    written = manifest.books.written
+    return Version(1, manifest.checksum or "", None, 0, written, 0, {}, written, package)
+
+
+def _write(folder: str, history: History) -> None:
+    text = to_sealed_json(dataclasses.asdict(history), indent=1)
+    files.write_file(files.join(folder, HISTORY), text.encode() + b"\n")
+
+
+def _keep(data_dir: str, manifest: Manifest) -> None:
+    """Keeps the index of what is there: linked, so that it costs nothing, or copied in a store."""
+    if not manifest.checksum or ROWS not in manifest.files:
+        return
+    folder = files.join(data_dir, VERSIONS, manifest.checksum)
+    for name in (INDEX, ROWS, MANIFEST):
+        source, target = files.join(data_dir, name), files.join(folder, name)
+        if files.is_local(data_dir):
+            os.makedirs(folder, exist_ok=True)
+            with contextlib.suppress(OSError):  # Of a file system without links, or there already.
+                os.link(source, target)
+                continue
+        copy_file(source, target)
+
+
+def prune_versions(data_dir: str, kept: int | None = None) -> None:
+    """Deletes the indices of the oldest versions beyond those that are to be kept.
+
+    Args:
+      data_dir: the data set's folder.
+      kept: how many are, from now on; None for as many as before.
+    """
+    try:
+        history = read_history(data_dir)
+    except UserError:
+        return
+    if kept is not None and kept != history.kept and history.versions:
+        history = dataclasses.replace(history, kept=kept)
+        _write(data_dir, history)
+    age = {each.manifest: each.number for each in history.versions}
+    folders, present = list_kept(data_dir), max(age, key=age.__getitem__, default="")
+    # What no version names is older than all, such as what was being deleted when that was stopped.
+    replaced = sorted(folders.keys() - {present}, key=lambda checksum: age.get(checksum, 0))
+    for checksum in folders.keys() - {*replaced[max(0, len(replaced) - history.kept) :]}:
+        files.delete_tree(folders[checksum])

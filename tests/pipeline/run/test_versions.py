@@ -1,0 +1,299 @@
+"""The versions of a data set that is updated in place: what each changed, and its index."""
+
+import contextlib
+import itertools
+import json
+import os
+import random
+import shutil
+
+import pytest
+
+from image_pipeline import api, cli
+from image_pipeline.components.dataset import versions
+from image_pipeline.components.dataset.changes import (
+    CONTENT,
+    GONE,
+    NEW,
+    RELABELLED,
+    RENAMED,
+    find_changes,
+)
+from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
+from image_pipeline.components.dataset.paths import HISTORY, VERSIONS
+from image_pipeline.components.dataset.verify import verify_data_set
+from image_pipeline.components.dataset.versions import list_kept, read_history
+from image_pipeline.components.json_text import to_sealed_json
+from tests.drawings import draw, encode_png, write_folder
+from tests.ingest_runs import read_files
+from tests.tiers import wide
+
+pytestmark = pytest.mark.beam
+
+OPTIONS = {"shards": 2, "splits": {"train": 0.7, "eval": 0.3}}
+STEPS = int(os.environ.get("VERSION_STEPS", "6"))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of 12 images and a data set of them."""
+    write_folder(tmp_path / "images", per_class=6)
+    ingest(tmp_path)
+    return tmp_path
+
+
+def ingest(folder, out="out", images="images", **options):
+    return api.ingest(str(folder / images), str(folder / out), **OPTIONS | options)
+
+
+def add(folder, name, seed):
+    (folder / "images" / name).write_bytes(encode_png(draw(seed)))
+
+
+def list_versions(folder, out="out"):
+    return list(read_history(str(folder / out)).versions)
+
+
+def checksum_of(folder, out="out"):
+    return read_manifest(str(folder / out)).checksum
+
+
+def change_at_random(images, rng, seed):
+    """Changes some files; returns what `diff` must count."""
+    paths = sorted(images.glob("*/*.png"))
+    rng.shuffle(paths)
+    expected = {}
+    for number in range(rng.randrange(4)):
+        (images / "cat" / f"new{seed}-{number}.png").write_bytes(encode_png(draw(seed + number)))
+        expected[NEW] = number + 1
+    for number in range(rng.randrange(3)):
+        paths.pop().unlink()
+        expected[GONE] = number + 1
+    for number in range(rng.randrange(3)):
+        path = paths.pop()
+        path.rename(path.with_name(f"renamed{seed}-{path.name}"))
+        expected[RENAMED] = number + 1
+    for number in range(rng.randrange(3)):
+        path = paths.pop()
+        path.rename(images / {"cat": "dog", "dog": "cat"}[path.parent.name] / f"{seed}-{path.name}")
+        expected[RENAMED] = expected.get(RENAMED, 0) + 1
+        expected[RELABELLED] = number + 1
+    for number in range(rng.randrange(3)):
+        paths.pop().write_bytes(encode_png(draw(seed + 10 + number)))
+        expected[CONTENT] = number + 1
+    return expected
+
+
+@pytest.mark.parametrize("seed", [0, *map(wide, range(1, 6))])
+def test_any_updates_add_up(tmp_path, seed):
+    rng = random.Random(seed)
+    images, out = write_folder(tmp_path / "images", per_class=8), tmp_path / "out"
+    ingest(tmp_path)
+    (first,) = list_versions(tmp_path)
+    assert (first.number, first.parent, first.before, first.added, first.after) == (
+        1,
+        None,
+        0,
+        16,
+        16,
+    )
+    expected, checksums = [first], [first.manifest]
+    for step in range(1, STEPS):
+        shutil.copytree(out, tmp_path / "was", copy_function=os.link)
+        changed = change_at_random(images, rng, 1000 * seed + 100 * step + 5000)
+        ingest(tmp_path)
+        counts = find_changes(str(tmp_path / "was"), str(out)).counts
+        counts = {kind: count for kind, count in counts.items() if count}
+        shutil.rmtree(tmp_path / "was")
+        assert {kind: counts.get(kind, 0) for kind in changed} == changed
+        found = list_versions(tmp_path)
+        if checksum_of(tmp_path) != checksums[-1]:
+            checksums.append(checksum_of(tmp_path))
+            last = expected[-1]
+            added, removed = counts.pop(NEW, 0), counts.pop(GONE, 0)
+            after = len(list(images.glob("*/*.png")))
+            assert last.after + added - removed == after
+            numbers = last.after, added, removed, counts, after, last.package
+            expected.append(
+                versions.Version(last.number + 1, checksums[-1], last.manifest, *numbers)
+            )
+        assert found == expected
+        assert verify_data_set(str(out)) == []
+    assert set(list_kept(str(out))) == set(checksums[:-1])
+    assert len(checksums) == STEPS
+
+
+def test_nothing_new_is_not_a_version(folder):
+    os.utime(folder / "images" / "cat" / "000.png", (1, 1))
+    before = list_versions(folder)
+    for compare in ("times", "bytes", "nothing"):
+        ingest(folder, compare=compare)
+    assert list_versions(folder) == before and list_kept(str(folder / "out")) == {}
+
+
+def test_a_data_set_that_returns_to_an_earlier_one(folder):
+    add(folder, "cat/new.png", 77)
+    ingest(folder)
+    (folder / "images" / "cat" / "new.png").unlink()
+    ingest(folder)
+    first, second, third = list_versions(folder)
+    assert (first.manifest, second.parent, third.parent) == (
+        *(third.manifest, first.manifest, second.manifest),
+    )
+    assert (second.added, second.removed, third.added, third.removed) == (1, 0, 0, 1)
+    assert set(list_kept(str(folder / "out"))) == {second.manifest}
+    assert verify_data_set(str(folder / "out")) == []
+
+
+def test_so_many_are_kept_as_were_asked_for_last(folder):
+    out = str(folder / "out")
+    for number, kept in enumerate((None, 2, None, None)):
+        add(folder, f"cat/new{number}.png", 70 + number)
+        ingest(folder, versions=kept)
+    numbers = {each.manifest: each.number for each in list_versions(folder)}
+    assert sorted(numbers[checksum] for checksum in list_kept(out)) == [3, 4]
+    assert cli.call(["update", out, "--versions", "0"]) == 0
+    assert list_kept(out) == {} and len(list_versions(folder)) == 5
+    add(folder, "cat/last.png", 90)
+    assert cli.call(["update", out]) == 0
+    assert list_kept(out) == {} and len(list_versions(folder)) == 6
+    assert verify_data_set(out) == []
+
+
+def test_options_go_on_and_another_data_set_begins(folder):
+    out = str(folder / "out")
+    assert ingest(folder, replace=True, leave_out=["cat/"])["written"] == 6
+    _, second = list_versions(folder)
+    assert (second.before, second.added, second.removed, second.after) == (12, 0, 6, 6)
+    images = write_folder(folder / "others", classes=("ant", "bee"), per_class=4)
+    for number, path in enumerate(images.glob("*/*.png")):
+        path.write_bytes(encode_png(draw(3000 + number)))
+    ingest(folder, images="others", replace=True)
+    (first,) = list_versions(folder)
+    assert (first.number, first.parent, first.after) == (1, None, 8)
+    assert list_kept(out) == {} and verify_data_set(out) == []
+    images.rename(folder / "moved")
+    assert cli.call(["update", out, "--images", str(folder / "moved")]) == 0
+    (folder / "moved" / "ant" / "000.png").unlink()
+    assert cli.call(["update", out]) == 0
+    assert [each.after for each in list_versions(folder)] == [8, 7]
+
+
+def test_a_data_set_without_a_history_begins_one(folder, capsys):
+    (folder / "out" / HISTORY).unlink()
+    assert cli.call(["history", str(folder / "out")]) == 0
+    assert "out has no history: only what" in capsys.readouterr().out
+    old = checksum_of(folder)
+    add(folder, "cat/new.png", 77)
+    ingest(folder, compare="nothing")
+    first, second = list_versions(folder)
+    assert (first.manifest, first.before, first.after, first.package) == (old, 0, 12, None)
+    assert (second.parent, second.added, second.after) == (old, 1, 13)
+    assert set(list_kept(str(folder / "out"))) == {old}
+
+
+@pytest.mark.parametrize("damage", [b"{", b'{"kept": -1}', b'{"versions": [{"number": 1}]}'])
+def test_a_damaged_history_is_named_and_costs_nothing_else(folder, caplog, damage):
+    add(folder, "cat/new.png", 77)
+    ingest(folder)
+    (kept,) = list_kept(str(folder / "out"))
+    path = folder / "out" / HISTORY
+    path.write_bytes(damage)
+    (finding,) = verify_data_set(str(folder / "out"))
+    assert finding.file == HISTORY and "is damaged" in finding.problem
+    assert "delete it: versions are then counted from 1 again" in finding.problem
+    ingest(folder)  # Nothing changed, so nothing is written.
+    assert path.read_bytes() == damage
+    add(folder, "cat/newer.png", 78)
+    ingest(folder)
+    assert f"{str(path)!r} is damaged" in caplog.text
+    first, second = list_versions(folder)
+    assert (first.number, first.after, second.after) == (1, 13, 14)
+    assert set(list_kept(str(folder / "out"))) == {kept, first.manifest}
+    assert verify_data_set(str(folder / "out")) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "change", "problem"),
+    [
+        (1, {"added": 2}, "its version 2 does not balance: 12 + 2 - 0 is not 13 records"),
+        (1, {"parent": "0" * 64}, "its version 2 does not follow from the one before"),
+        (1, {"number": 3}, "its version 3 does not follow from the one before"),
+        (1, {"before": 11, "added": 2}, "its version 2 does not follow from the one before"),
+        (0, {"before": 1, "added": 11}, "its version 1 does not follow from the one before"),
+        (1, {"manifest": "0" * 64}, "its last version, of 13 records, is not what is there"),
+    ],
+)
+def test_verify_names_what_does_not_follow(folder, number, change, problem):
+    add(folder, "cat/new.png", 77)
+    ingest(folder)
+    path = folder / "out" / HISTORY
+    history = json.loads(path.read_text())
+    history["versions"][number] |= change
+    path.write_text(to_sealed_json(history))
+    (finding,) = verify_data_set(str(folder / "out"))
+    assert finding.file == HISTORY and finding.problem.startswith(problem)
+
+
+def test_verify_looks_at_the_kept_indices(folder):
+    old = checksum_of(folder)
+    add(folder, "cat/new.png", 77)
+    ingest(folder)
+    kept = folder / "out" / VERSIONS / old
+    (kept / "index.rows").write_bytes(b"")
+    (kept / "index.parquet").unlink()
+    found = {finding.file: finding.problem for finding in verify_data_set(str(folder / "out"))}
+    assert found.keys() == {f"{VERSIONS}/{old}/index.{end}" for end in ("rows", "parquet")}
+    (kept / "manifest.json").write_bytes(b"{")
+    (finding,) = verify_data_set(str(folder / "out"))
+    assert finding.file == f"{VERSIONS}/{old}/manifest.json"
+
+
+@pytest.mark.wide
+def test_an_update_stopped_anywhere_leaves_a_data_set_with_its_history(folder, monkeypatch):
+    """Before each link, rename and replacement: the old with its own, or the new with its own."""
+    add(folder, "cat/new.png", 77)
+    ingest(folder)
+    add(folder, "cat/newer.png", 78)
+    (folder / "images" / "dog" / "001.png").unlink()
+    out = folder / "out"
+    out.rename(folder / "before")
+    before = list_versions(folder, "before")
+    shutil.copytree(folder / "before", out)
+    ingest(folder)
+    after, kept = list_versions(folder), set(list_kept(str(out)))
+    assert len(after) == 3 and kept == {each.manifest for each in after[:2]}
+    expected = read_files(out)
+
+    class Stopped(BaseException):
+        """As a signal raises."""
+
+    seen = []
+    for stop_at in itertools.count():
+        shutil.rmtree(out)
+        shutil.copytree(folder / "before", out)
+        calls = itertools.count()
+
+        def stop_or(call, calls=calls, stop_at=stop_at):
+            def called(*arguments, **options):
+                if next(calls) >= stop_at:  # As of a process that is gone, nothing follows.
+                    raise Stopped
+                return call(*arguments, **options)
+
+            return called
+
+        with monkeypatch.context() as patched, contextlib.suppress(Stopped, RuntimeError):
+            for name in ("link", "rename", "replace"):
+                patched.setattr(os, name, stop_or(getattr(os, name)))
+            ingest(folder)
+        if has_manifest(str(out)):
+            seen.append(list_versions(folder))
+            assert seen[-1][-1].manifest == checksum_of(folder)
+            assert verify_data_set(str(out)) == []
+        if next(calls) <= stop_at:
+            break
+        ingest(folder)
+        assert list_versions(folder) == after and set(list_kept(str(out))) == kept
+        assert read_files(out) == expected
+    assert seen[0] == before and seen[-1] == after
+    assert [each for each in seen if each not in (before, after)] == []
