@@ -11,7 +11,10 @@ from image_pipeline.components.dataset.manifest import (
     hash_manifest,
     read_whole_manifest,
 )
-from image_pipeline.components.dataset.other_records import explain_other_records
+from image_pipeline.components.dataset.other_records import (
+    explain_no_data_set,
+    explain_other_records,
+)
 from image_pipeline.components.dataset.paths import MANIFEST, QUARANTINE, WORK, in_split
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.extras import need
@@ -87,7 +90,10 @@ def find_source(folder: str) -> Source:
             "ingest it, and give the --output of that."
         )
     if not files.exists(folder):
-        raise UserError(f"{folder!r} does not exist; give the --output of ingest or run.")
+        raise UserError(
+            explain_no_data_set(folder)
+            or f"{folder!r} does not exist; give the --output of ingest or run."
+        )
     run = RunFolder(folder)
     data_sets = run.list_data_sets()
     if not data_sets:

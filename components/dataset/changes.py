@@ -21,6 +21,7 @@ from image_pipeline.components.dataset.index import read_index, read_table
 from image_pipeline.components.dataset.index_file import INDEX_SCHEMA, MASK_FIELDS, index_schema
 from image_pipeline.components.dataset.lists import Duplicate, Quarantined, Skipped, read_list
 from image_pipeline.components.dataset.manifest import Manifest, read_whole_manifest
+from image_pipeline.components.dataset.paths import is_kept
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.json_text import flatten
 from image_pipeline.components.names import decode_name
@@ -92,7 +93,8 @@ class Changes:
 class _Side:
     """One of the data sets."""
 
-    def __init__(self, data_dir: str):
+    def __init__(self, data_dir: str, is_whole: bool):
+        self.is_whole = is_whole
         self.manifest = read_whole_manifest(data_dir)
         shards = self.manifest.list_shards()
         paths = [files.join(data_dir, shard.file) for _, _, shard in shards]
@@ -102,6 +104,8 @@ class _Side:
         self.records = StoredRecords(read_index(paths))
         # Of the files that did not become records: what became of them, by their names.
         self.states: dict[str, str] = {}
+        if not is_whole:
+            return
         for copy in read_list(data_dir, Duplicate):
             if not copy.written:
                 original = decode_name(copy.original)
@@ -122,9 +126,9 @@ class _Side:
             return pa.chunked_array([pa.nulls(len(rows))])
         return self.table[name].take(pa.array(rows))
 
-    def hash_of(self, row: int) -> str:
-        """The SHA-256 of the bytes of a record's file."""
-        return record.read_sha256(self.records.read(row))
+    def hash_of(self, row: int) -> str | None:
+        """The SHA-256 of the bytes of a record's file; None without shards."""
+        return None if not self.is_whole else record.read_sha256(self.records.read(row))
 
     def values_of(self, row: int) -> dict[str, Any]:
         """What is said of a record that the other data set does not have."""
@@ -136,6 +140,9 @@ class _Side:
 def find_changes(before_dir: str, now_dir: str, reads_masks: bool = True) -> Changes:
     """Compares two data sets; their indices are held in memory, about 100 bytes a record.
 
+    Of a version that was replaced only the index is there. Then a renamed file is one that is gone
+    and one that is new, no bytes and masks are compared, and what is not a record is left out.
+
     Args:
       before_dir: the earlier one.
       now_dir: the later one.
@@ -144,10 +151,11 @@ def find_changes(before_dir: str, now_dir: str, reads_masks: bool = True) -> Cha
     Raises:
       UserError: if one is not a whole data set, or damaged where it is read.
     """
-    before, now = _Side(before_dir), _Side(now_dir)
+    are_whole = not (is_kept(before_dir) or is_kept(now_dir))
+    before, now = (_Side(data_dir, are_whole) for data_dir in (before_dir, now_dir))
     old_of = before.find(now.sources)
     rows = np.flatnonzero(old_of >= 0)
-    found = _compare(before, now, old_of[rows], rows, reads_masks)
+    found = _compare(before, now, old_of[rows], rows, reads_masks and are_whole)
     for row, own in found.items():
         if own.pop(_ID, None):  # Other bytes, which are stored otherwise, too: that goes without.
             own[_CONTENT] = before.hash_of(int(old_of[row])), now.hash_of(row)
@@ -265,7 +273,7 @@ def _pair(before: _Side, now: _Side, old_of: np.ndarray) -> Iterator[Change]:
     was, names = (side.table["source"] for side in (before, now))
     gone_rows = np.ones(len(before.table), bool)
     gone_rows[old_of[old_of >= 0]] = False
-    gone: dict[str, collections.deque[int]] = collections.defaultdict(collections.deque)
+    gone: dict[str | None, collections.deque[int]] = collections.defaultdict(collections.deque)
     listed: list[int] = []
     for row in np.flatnonzero(gone_rows).tolist():
         is_listed = _at(was, row) in now.states
@@ -274,7 +282,7 @@ def _pair(before: _Side, now: _Side, old_of: np.ndarray) -> Iterator[Change]:
     for row in np.flatnonzero(old_of < 0).tolist():
         path = _at(names, row)
         state = before.states.get(path)
-        if state is None and gone and (same := gone[now.hash_of(row)]):
+        if state is None and gone and now.is_whole and (same := gone[now.hash_of(row)]):
             renamed[row] = same.popleft()
             continue
         said = {name: (None, value) for name, value in now.values_of(row).items()}

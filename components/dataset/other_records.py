@@ -6,7 +6,13 @@ import shlex
 import zlib
 
 from image_pipeline.components import files
-from image_pipeline.components.dataset.paths import INDEX, MANIFEST, WORK, in_split
+from image_pipeline.components.dataset.paths import (
+    INDEX,
+    MANIFEST,
+    WORK,
+    in_split,
+    match_version,
+)
 from image_pipeline.components.dataset.tfrecord import HEADER_BYTES, CorruptRecord, read_length
 
 _MOST_FILES = 100  # of those that are looked into: a split may have files without a record
@@ -48,6 +54,11 @@ def explain_no_data_set(folder: str) -> str | None:
     Args:
       folder: which has no manifest, or its URI; it need not exist.
     """
+    if match_version(folder) and not files.exists(folder):
+        return (
+            f"{folder!r} names a version of a data set, of which only the index is kept; `seen` "
+            "and `diff` read that, but here the images are needed: name the data set."
+        )
     if why := explain_other_records(folder):
         return why
     begun = any(files.exists(files.join(folder, name)) for name in (INDEX, WORK))

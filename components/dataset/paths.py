@@ -30,6 +30,7 @@ HISTORY = ".versions.json"  # what each version changed, up to the one that is t
 WORK = ".work"  # of an ingest by itself, until it has finished
 POINTER = "data_set.json"  # in the folder of an artifact whose data set lies elsewhere
 OF_SPLIT, _SHARD = "Split-", "data_tfrecord-"  # TFX's and TFRecord's conventions
+_VERSION = re.compile(r"(?P<root>.+)@(?P<number>\d{1,9})/?")
 _SHARD_PATH = re.compile(rf"(?P<root>.+)/{OF_SPLIT}(?P<split>[^/]+)/{_SHARD}(?P<shard>\d+)-of-\d+")
 
 
@@ -56,6 +57,16 @@ def name_shard(split: str, shard: int, shards: int) -> str:
 def name_copy(content: str) -> str:
     """The path of a quarantined file's copy, by the SHA-256 of its bytes; `*` matches any."""
     return f"{QUARANTINED}/{content}"
+
+
+def match_version(name: str) -> re.Match[str] | None:
+    """The `root` and `number` in a version's name, such as `data@2`; None if it is not one."""
+    return _VERSION.fullmatch(name)
+
+
+def is_kept(folder: str) -> bool:
+    """Whether a folder is that of a version that was replaced, which has no shards."""
+    return folder.rstrip("/").rpartition("/")[0].endswith(f"/{VERSIONS}")
 
 
 def match_path(path: str) -> re.Match[str] | None:

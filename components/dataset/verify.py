@@ -51,7 +51,10 @@ def verify_data_set(output_dir: str) -> list[Finding]:
       UserError: if there is no such folder.
     """
     if not files.exists(output_dir):
-        raise UserError(f"There is no data set {output_dir!r}: no such folder; check the path.")
+        raise UserError(
+            explain_no_data_set(output_dir)
+            or f"There is no data set {output_dir!r}: no such folder; check the path."
+        )
     try:
         manifest = parse_manifest(files.read_file(files.join(output_dir, MANIFEST)))
     except FileNotFoundError:

@@ -17,6 +17,7 @@ from image_pipeline.components.dataset.changes import CONTENT, GONE, NEW
 from image_pipeline.components.dataset.checksums import Count, copy_file
 from image_pipeline.components.dataset.manifest import (
     Manifest,
+    read_whole_manifest,
 )
 from image_pipeline.components.dataset.paths import (
     HISTORY,
@@ -24,6 +25,8 @@ from image_pipeline.components.dataset.paths import (
     MANIFEST,
     ROWS,
     VERSIONS,
+    is_kept,
+    match_version,
 )
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.json_files import read_json
@@ -95,6 +98,12 @@ def list_kept(data_dir: str) -> dict[str, str]:
         path.rpartition("/")[0] for path in files.list_files(data_dir, f"{VERSIONS}/*/{MANIFEST}")
     )
     return {folder.rpartition("/")[2]: folder for folder in folders}
+
+
+def identify(folder: str, manifest: Manifest) -> str:
+    """The checksum that names a data set, or a version that was replaced; "" if it has none."""
+    # Where pictures were forgotten, a manifest has another one.
+    return folder.rpartition("/")[2] if is_kept(folder) else manifest.checksum or ""
 
 
 def add_version(
@@ -193,3 +202,42 @@ def prune_versions(data_dir: str, kept: int | None = None) -> None:
     replaced = sorted(folders.keys() - {present}, key=lambda checksum: age.get(checksum, 0))
     for checksum in folders.keys() - {*replaced[max(0, len(replaced) - history.kept) :]}:
         files.delete_tree(folders[checksum])
+
+
+def find_version(name: str) -> str | None:
+    """The folder with the index of a version, by a name such as `data@2`; None of other names.
+
+    Raises:
+      UserError: if there is no such version, or its index is not kept.
+    """
+    match = match_version(name)
+    if match is None or files.exists(name):
+        return None
+    data_dir, number = match["root"], int(match["number"])
+    manifest = read_whole_manifest(data_dir)
+    folders = list_kept(data_dir) | {manifest.checksum: data_dir}
+    known = {
+        each.number: folders[each.manifest]
+        for each in read_history(data_dir).versions
+        if each.manifest in folders
+    }
+    if number not in known:
+        numbers = ", ".join(map(str, known)) or "none"
+        raise UserError(
+            f"{name!r} must be a version of {data_dir!r} whose index is kept; these are: {numbers}."
+        )
+    return known[number]
+
+
+def explain_version(data_dir: str, checksum: str) -> str | None:
+    """Which version of a data set has a manifest of this checksum; None if that is not known."""
+    try:
+        versions = read_history(data_dir).versions
+    except UserError:
+        return None
+    numbers = [each.number for each in versions if each.manifest == checksum]
+    if not numbers:
+        return None
+    since = versions[-1].number - numbers[-1]
+    ago = f"{since:,} update{'s' * (since > 1)} ago" if since else "the present one"
+    return f"version {numbers[-1]} of {data_dir}, {ago}"

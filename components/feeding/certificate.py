@@ -17,6 +17,7 @@ from image_pipeline.components.dataset.manifest import (
     read_whole_manifest,
 )
 from image_pipeline.components.dataset.paths import INDEX, group_by_root, match_path, parse_split
+from image_pipeline.components.dataset.versions import explain_version, identify, list_kept
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
@@ -195,7 +196,8 @@ class NotFedError(UserError):
 class FedBatches:
     """The batches of a certificate, named from the data sets that its parts were read from.
 
-    A part is opened when it is asked for: what is gone of earlier ones hinders no later one.
+    A part is opened when it is asked for: what is gone of earlier ones hinders no later one. Of
+    versions that were replaced the indices are read that were kept, see `dataset.versions`.
     """
 
     def __init__(self, certificate: Certificate, data_dirs: Sequence[str]):
@@ -209,6 +211,10 @@ class FedBatches:
           UserError: if a folder is not a data set's.
         """
         self._manifests = {path.rstrip("/"): read_whole_manifest(path) for path in data_dirs}
+        given = {identify(root, manifest): root for root, manifest in self._manifests.items()}
+        kept = (list_kept(root) for root in self._manifests)
+        self._roots = {name: root for each in (*kept, given) for name, root in each.items()}
+        self._given = list(given.values())
         self._certificate = certificate
         self._opened: dict[int, _OpenPart] = {}
 
@@ -265,18 +271,20 @@ class FedBatches:
         if number in self._opened:
             return self._opened[number]
         part = self._certificate.parts[number]
-        by_checksum = {each.checksum or "": root for root, each in self._manifests.items()}
-        missing = [checksum for checksum, _ in part.data if checksum not in by_checksum]
-        if missing:
-            raise UserError(
-                f"the model was fed a data set whose manifest has the checksum {missing[0]}, but "
-                f"that is not in {', '.join(self._manifests) or 'the folder of MODEL'}; name its "
-                "folder by --data. Ingested again, with other images or options, it is another one."
-            )
+        for checksum, _ in part.data:
+            if checksum not in self._roots:
+                raise UserError(self._explain_missing(checksum))
+        roots = {checksum: self._roots[checksum] for checksum, _ in part.data}
+        self._manifests |= {
+            root: read_whole_manifest(root)
+            for root in roots.values()
+            if root not in self._manifests
+        }
+        view, feeding = part.read_options(roots)
         shards = [
-            (by_checksum[checksum], shard.file)
+            (roots[checksum], shard.file)
             for checksum, split in part.data
-            for shard in self._manifests[by_checksum[checksum]].splits[split].shards
+            for shard in self._manifests[roots[checksum]].splits[split].shards
         ]
         index = read_index([files.join(*shard) for shard in shards], self._manifests)
         if index.roots != tuple(dict.fromkeys(root for root, _ in shards)):
@@ -285,7 +293,6 @@ class FedBatches:
                 f"that is {', '.join(index.roots)}; name the folders so that they are in the order "
                 "of then."
             )
-        view, feeding = part.read_options(by_checksum)
         reader = BatchReader(index, view, feeding, Passes(mode="train", seed=part.seed))
         if reader.steps != part.steps_per_epoch:
             raise UserError(
@@ -294,6 +301,20 @@ class FedBatches:
             )
         self._opened[number] = opened = _OpenPart(part, reader, feeding)
         return opened
+
+    def _explain_missing(self, checksum: str) -> str:
+        for root in self._given:
+            if version := explain_version(root, checksum):
+                return (
+                    f"the model was fed {version}, whose index is not kept any more; name a copy "
+                    "of that version by --data. More are kept of later ones by `image-pipeline "
+                    f"update {root} --versions N`."
+                )
+        return (
+            f"the model was fed a data set whose manifest has the checksum {checksum}, but that "
+            f"is not in {', '.join(self._given) or 'the folder of MODEL'}; name its folder by "
+            "--data. Ingested again, with other images or options, it is another one."
+        )
 
 
 class _OpenPart:

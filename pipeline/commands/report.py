@@ -47,15 +47,18 @@ def diff(before: str, now: str, as_json: bool) -> None:
     """Compare data set B with the earlier A, file by file: new, gone, relabelled, ….
 
     Each is the folder that ingest wrote, or the output folder of a run, whose latest data set is
-    taken. `report B --against A` shows pictures of what differs.
+    taken; or a version of a data set, as in `diff data@2 data`, which has no images any more: a
+    renamed file then counts as gone and new. `report B --against A` shows pictures of what differs.
     """
     from rich.console import Console
 
     from image_pipeline.components.dataset.changes import find_changes
+    from image_pipeline.components.dataset.versions import find_version
     from image_pipeline.named_folder import find_latest_data_set
     from image_pipeline.show.changes import print_changes
 
-    found = find_changes(find_latest_data_set(before), find_latest_data_set(now))
+    was, is_now = (find_version(each) or find_latest_data_set(each) for each in (before, now))
+    found = find_changes(was, is_now)
     if as_json:
         say_json(vars(found))
     else:

@@ -17,7 +17,7 @@ from image_pipeline.commands.shared import JSON, say, say_json
     "--data",
     "data_dirs",
     multiple=True,
-    help="Folder of a data set, or of a run, if MODEL is not a run's folder.",
+    help="Folder of a data set, or of a run, if MODEL is not a run's folder; a version as DATA@2.",
 )
 @JSON
 def seen(
@@ -27,34 +27,51 @@ def seen(
 
     MODEL is the output folder of a run, an exported or pushed model's, or a checkpoint's. It holds
     a certificate of a few hundred bytes, by which every batch that it was fed can be named again.
-    Without --image and --step, prints that.
+    Without --image and --step, prints that. A data set that was updated since is looked for among
+    the versions whose indices it keeps.
     """
     if image is not None and step is not None:
         raise click.UsageError("give --image or --step, not both.")
+    from image_pipeline.components.dataset.versions import explain_version, find_version
     from image_pipeline.components.feeding.certificate import FedBatches
     from image_pipeline.named_model import find_certificate
     from image_pipeline.run_folder import RunFolder
 
     certificate = find_certificate(model)
+    named = RunFolder(model).list_data_sets()
+    for folder in data_dirs:
+        version = find_version(folder)
+        named += [version] if version else RunFolder(folder).list_data_sets() or [folder]
+    versions = {
+        checksum: version
+        for part in certificate.parts
+        for checksum, _ in part.data
+        for root in named
+        if (version := explain_version(root, checksum))
+    }
     if image is None and step is None:
         if as_json:
-            say_json(vars(certificate))
+            say_json({**vars(certificate), "versions": versions})
         for part in () if as_json else certificate.parts:
-            data = ", ".join(f"{split} of {checksum[:16]}…" for checksum, split in part.data)
+            data = ", ".join(
+                f"{split} of {checksum[:16]}…"
+                + (f" ({versions[checksum]})" if checksum in versions else "")
+                for checksum, split in part.data
+            )
             batches = f"{part.steps:,} batches of {part.feeding['batch_size']:,}"
             first, end = (f"epoch {epoch} step {step}" for epoch, step in (part.first, part.end))
             say(f"{batches}, from {first} up to {end}: {data}, seed {part.seed}")
         if certificate.started_from and not as_json:
             say(f"What came before is not known: it started from {certificate.started_from}.")
         return
-    named = RunFolder(model).list_data_sets()
-    for folder in data_dirs:
-        named += RunFolder(folder).list_data_sets() or [folder]
     fed = FedBatches(certificate, named)
     found = fed.find(image) if image is not None else fed.list_batch(step or 0)
     if as_json:
-        say_json({"seen": found, "started_from": certificate.started_from})
+        told = {"started_from": certificate.started_from, "versions": versions}
+        say_json({"seen": found, **told})
         return
+    for version in versions.values():
+        say(f"The model was fed {version}.")
     from rich.console import Console
 
     from image_pipeline.show.terminal import Table, print_table

@@ -8,11 +8,23 @@ import pytest
 from image_pipeline import api, cli
 from image_pipeline.components import files
 from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
+from image_pipeline.components.dataset.paths import (
+    HISTORY,
+    INDEX,
+    MANIFEST,
+    ROWS,
+    VERSIONS,
+    in_split,
+)
 from image_pipeline.components.dataset.verify import verify_data_set
+from image_pipeline.components.dataset.versions import find_version, list_kept, read_history
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.certificate import FedBatches, certify
+from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.ingest import prepare_chunk
 from image_pipeline.components.ingest.earlier import count_taken, find_earlier
 from image_pipeline.components.stores import remote
+from image_pipeline.components.views.options import ViewOptions
 from tests.drawings import draw, encode_png
 from tests.object_store.runs import ingest, read_tree
 
@@ -71,6 +83,7 @@ def _read_set(root):
 
 def test_a_data_set_in_a_store_is_updated(data, tmp_path, monkeypatch, capsys):
     images, data = data
+    old = read_manifest(data).checksum
     read, real = [], remote.read_file
     with monkeypatch.context() as patched:
         patched.setattr(remote, "read_file", lambda uri, *at: read.append(uri) or real(uri, *at))
@@ -82,8 +95,15 @@ def test_a_data_set_in_a_store_is_updated(data, tmp_path, monkeypatch, capsys):
     assert summary["changed"] == {"new": 2, "gone": 1, "other bytes": 1}
     api.ingest(images, str(tmp_path / "fresh"), **_OPTIONS)
     assert _read_set(data) == _read_set(str(tmp_path / "fresh"))
+    first, second = read_history(data).versions
+    assert (second.before, second.added, second.removed, second.after) == (12, 2, 1, 13)
+    assert (first.manifest, second.manifest) == (old, read_manifest(data).checksum)
+    # Of `.next` and of the working folder nothing is left.
+    kept = {f"{VERSIONS}/{old}/{name}" for name in (INDEX, ROWS, MANIFEST)}
     names = {name for name in read_tree(data) if name[0] == "."}
-    assert names == {".source.json"}  # Of `.next` and of the working folder nothing is left.
+    assert names == {".source.json", HISTORY, *kept}
+    assert find_version(f"{data}@1") == f"{data}/{VERSIONS}/{old}"
+    assert verify_data_set(data) == []
     read.clear()
     assert api.ingest(images, data, **_OPTIONS)["taken"] == 13
 
@@ -93,6 +113,12 @@ def test_an_update_in_a_store_that_is_stopped_at_any_write_goes_on(data, tmp_pat
     images, data = data
     api.ingest(images, str(tmp_path / "fresh"), **_OPTIONS)
     old, new = (read_manifest(root).checksum for root in (data, str(tmp_path / "fresh")))
+    shards = files.list_files(data, in_split("train"))
+    options = ViewOptions(height_px=8, width_px=8), FeedingOptions(batch_size=2, augment=())
+    records = read_manifest(data).splits["train"].records
+    fed = certify(shards, *options, 3, -(-records // 2)).until(1, 0)
+    batches = FedBatches(fed, [data])
+    fed_before = [batches.list_batch(step) for step in range(4)]
     create, delete = remote.create, remote.delete
     seen = []
     for stop_at in itertools.count():
@@ -117,11 +143,16 @@ def test_an_update_in_a_store_that_is_stopped_at_any_write_goes_on(data, tmp_pat
         seen.append(read_manifest(data).checksum if is_there else None)
         if is_there:
             assert verify_data_set(data) == []
+            assert read_history(data).versions[-1].manifest == seen[-1]
         if seen[-1] == new:
             break
     assert seen[0] == old and set(seen) == {old, None, new}
     api.ingest(images, data, **_OPTIONS)
     assert _read_set(data) == _read_set(str(tmp_path / "fresh"))
+    assert [each.manifest for each in read_history(data).versions] == [old, new]
+    assert set(list_kept(data)) == {old}
+    batches = FedBatches(fed, [data])
+    assert [batches.list_batch(step) for step in range(4)] == fed_before
 
 
 @pytest.mark.parametrize("bad_records", ["stop", "skip"])

@@ -1,6 +1,7 @@
 """What a model was fed: the certificate beside it names the batches that were logged."""
 
 import dataclasses
+import functools
 import json
 import shutil
 
@@ -20,7 +21,7 @@ from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.named_model import find_certificate
 from image_pipeline.run_folder import DATA_SETS
 from tests import graphs
-from tests.drawings import write_folder
+from tests.drawings import draw, encode_png, write_folder
 from tests.ingest_runs import ingest
 from tests.training.logged import LOGGED, Interrupt, build_by_recipe, check_all, make_namer
 from tests.training.logged import train as train_logged
@@ -303,3 +304,67 @@ def test_another_order_is_not_named_wrongly(made, train, tmp_path):
         FedBatches(dataclasses.replace(certificate, parts=[part]), [str(made / "data")]).list_batch(
             0
         )
+
+
+def test_a_data_set_that_was_updated_since_names_what_each_of_its_versions_fed(tmp_path, capsys):
+    """A training that was stopped, one that goes on from it, and one from the weights of that."""
+    images, data = write_folder(tmp_path / "images", per_class=9), tmp_path / "data"
+    options = {"shards": 2, "splits": {"train": 0.7, "eval": 0.3}, "prepare": {"encoding": "png"}}
+    kept = {"checkpoint_dir": str(tmp_path / "kept"), "checkpoint_steps": 1}
+
+    def update(number):
+        """Changes the images and the data set; returns what trains on it and what names that."""
+        (images / "cat" / f"new{number}.png").write_bytes(encode_png(draw(70 + number)))
+        (images / "dog" / f"00{number}.png").unlink()
+        api.ingest(str(images), str(data), **options)
+        graph = str(tmp_path / f"graph{number}")
+        image_pipeline.analyze(str(data), graph, view={"height_px": 8, "width_px": 8})
+        return functools.partial(train_logged, [data], graph), make_namer([data], graph)
+
+    run, name = update(0)
+    with pytest.raises(Interrupt):
+        run(tmp_path / "first", stop_after=2, **kept)
+    logged = [*map(name, LOGGED)]
+    logged += map(name, run(tmp_path / "first", **kept))
+    last = str(sorted((tmp_path / "kept").glob("*/*/position.json"))[-1].parent)
+    run, name = update(1)
+    logged += map(name, run(tmp_path / "second", resume_from=last, epochs=3))
+    run, name = update(2)
+    third = [*logged, *map(name, run(tmp_path / "third", weights=str(tmp_path / "second")))]
+    for folder, expected in (("second", logged), ("third", third)):
+        check_all([data], tmp_path / folder, expected)
+    checksums = [part.data[0][0] for part in find_certificate(str(tmp_path / "third")).parts]
+    assert len({*checksums}) == 3
+    # The command says which version each was.
+    model, where = str(tmp_path / "third"), ["--data", str(data)]
+    told = {
+        checksum: f"version {number} of {data}, {ago}"
+        for number, checksum, ago in zip(
+            *((1, 2, 3), checksums, ("2 updates ago", "1 update ago", "the present one")),
+            strict=True,
+        )
+    }
+    capsys.readouterr()
+    assert call(["seen", model, *where]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    ends = [f": train of {each[:16]}… ({told[each]}), seed 5" for each in checksums]
+    assert [line[line.index(": ") :] for line in lines] == ends
+    assert call(["seen", model, "--step", "0", "--json", *where]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [each["source"] for each in found["seen"]] == third[0]
+    assert found["versions"] == told
+    assert call(["seen", model, "--step", "0", *where]) == 0
+    assert f"The model was fed {told[checksums[0]]}." in capsys.readouterr().out
+    assert call(["seen", model, "--step", "0", "--data", f"{data}@1"]) == 0
+    assert third[0][0] in capsys.readouterr().out
+    # What is not kept is named; the others are found as before.
+    api.ingest(str(images), str(data), **options, versions=1)
+    assert call(["seen", model, "--step", "0", *where]) == 1
+    assert " ".join(capsys.readouterr().err.split()) == (
+        f"Error: the model was fed version 1 of {data}, 2 updates ago, whose index is not kept any "
+        "more; name a copy of that version by --data. More are kept of later ones by "
+        f"`image-pipeline update {data} --versions N`."
+    )
+    batches = FedBatches(find_certificate(model), [str(data)])
+    steps = find_certificate(model).parts[0].steps
+    assert [each.source for each in batches.list_batch(steps)] == third[steps]

@@ -23,6 +23,7 @@ from image_pipeline.components.dataset.manifest import has_manifest, read_manife
 from image_pipeline.components.dataset.paths import HISTORY, VERSIONS
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.dataset.versions import list_kept, read_history
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.json_text import to_sealed_json
 from tests.drawings import draw, encode_png, write_folder
 from tests.ingest_runs import read_files
@@ -297,3 +298,70 @@ def test_an_update_stopped_anywhere_leaves_a_data_set_with_its_history(folder, m
         assert read_files(out) == expected
     assert seen[0] == before and seen[-1] == after
     assert [each for each in seen if each not in (before, after)] == []
+
+
+def test_versions_are_listed_and_compared_by_name(folder, capsys):
+    out = str(folder / "out")
+    add(folder, "cat/new.png", 77)
+    (folder / "images" / "dog" / "000.png").rename(folder / "images" / "cat" / "moved.png")
+    ingest(folder)
+    add(folder, "cat/001.png", 78)
+    ingest(folder)
+    first, second, third = list_versions(folder)
+    assert cli.call(["history", out]) == 0
+    heads, *lines = capsys.readouterr().out.splitlines()
+    assert heads.split() == [
+        "version",
+        "before",
+        "added",
+        "removed",
+        "after",
+        "changed",
+        "manifest",
+        "kept",
+    ]
+    assert [" ".join(line.split()) for line in lines] == [
+        f"3 13 0 0 13 other bytes 1 {third.manifest[:16]}… there",
+        f"2 12 1 0 13 renamed 1, relabelled 1 {second.manifest[:16]}… index",
+        f"1 0 12 0 12 {first.manifest[:16]}… index",
+    ]
+    assert cli.call(["history", out, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [each["number"] for each in told["versions"]] == [3, 2, 1]
+    assert told["kept"] == sorted([first.manifest, second.manifest])
+    # Without shards a renamed file is one that is gone and one that is new.
+    for before, now, counts in (
+        (f"{out}@1", f"{out}@2", {"new": 2, "gone": 1}),
+        (f"{out}@2", out, {"other bytes": 1}),
+        (f"{out}@2", f"{out}@3", {"other bytes": 1}),
+        (out, f"{out}@1", {"new": 1, "gone": 2, "other bytes": 1}),
+    ):
+        assert cli.call(["diff", before, now, "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)["counts"]
+        assert {kind: count for kind, count in told.items() if count} == counts
+    assert cli.call(["diff", f"{out}@2", out]) == 0
+    assert "cat/001.png  other bytes" in capsys.readouterr().out
+
+
+def test_what_a_version_cannot_do_is_refused(folder, capsys):
+    out = str(folder / "out")
+    add(folder, "cat/new.png", 77)
+    ingest(folder)
+    for command in (["report"], ["verify"], ["browse"], ["analyze", "--output", f"{out}-graph"]):
+        capsys.readouterr()
+        assert cli.call([command[0], f"{out}@1", *command[1:]]) == 1
+        said = capsys.readouterr()
+        assert "here the images are needed: name the data set" in " ".join(
+            (said.out + said.err).split()
+        )
+    with pytest.raises(UserError, match="of which only the index is kept"):
+        api.batches(f"{out}@1", "train")
+    for name in (f"{out}@3", f"{out}@0"):
+        with pytest.raises(
+            UserError, match=rf"'{name}' must be a version of .*; these are: 1, 2\."
+        ):
+            versions.find_version(name)
+    with pytest.raises(UserError, match="'none' does not exist"):
+        versions.find_version("none@1")
+    os.rename(out, f"{out}@1")  # A folder may be called so.
+    assert versions.find_version(f"{out}@1") is None
