@@ -10,13 +10,20 @@ import dataclasses
 import importlib.metadata
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset.changes import CONTENT, GONE, NEW
-from image_pipeline.components.dataset.checksums import Count, copy_file
+from image_pipeline.components.dataset.checksums import Count, copy_file, describe_bytes
+from image_pipeline.components.dataset.index_file import INDEX_SCHEMA
+from image_pipeline.components.dataset.index_rows import COLUMNS
 from image_pipeline.components.dataset.manifest import (
     Manifest,
+    read_manifest,
     read_whole_manifest,
 )
 from image_pipeline.components.dataset.paths import (
@@ -38,6 +45,9 @@ KEPT = 10
 """How many replaced versions are kept by default: an index has about 120 bytes a record."""
 
 _WAY_OUT = "restore it from a copy, or delete it: versions are then counted from 1 again"
+# What stays of a forgotten picture: its place in the order, and what the order depends on.
+_STAYS = {"split", "shard", "payload_offset", *COLUMNS.values()} - {"label"}
+_BLANK = {pa.string(): "", pa.int32(): 0, pa.int64(): 0, pa.list_(pa.string()): []}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -241,3 +251,47 @@ def explain_version(data_dir: str, checksum: str) -> str | None:
     since = versions[-1].number - numbers[-1]
     ago = f"{since:,} update{'s' * (since > 1)} ago" if since else "the present one"
     return f"version {numbers[-1]} of {data_dir}, {ago}"
+
+
+def blank_pictures(data_dir: str, paths: Collection[str]) -> int:
+    """Takes names, labels and all else but their ids from pictures in the kept indices.
+
+    The pictures keep their places, so that batches are still those that were fed.
+
+    Args:
+      data_dir: the data set's folder, on this machine.
+      paths: of the pictures, as `source` of the index has them.
+
+    Returns:
+      In how many versions there were any.
+    """
+    found = 0
+    for folder in list_kept(data_dir).values():
+        path = files.join(folder, INDEX)
+        try:
+            manifest, table = read_manifest(folder), pq.read_table(path)
+        except (UserError, OSError, pa.ArrowException) as error:
+            _LOG.warning("%s is deleted: it cannot be told what it holds (%s).", folder, error)
+            files.delete_tree(folder)
+            continue
+        is_it = pc.is_in(table["source"], value_set=pa.array(paths, pa.string()))
+        if not pc.any(is_it).as_py():
+            continue
+        found += 1
+        for number, field in enumerate(table.schema):
+            is_ours = field.name in INDEX_SCHEMA.names  # What a table had may be missing.
+            blank = _BLANK[INDEX_SCHEMA.field(field.name).type] if is_ours else None
+            blank = pa.scalar(blank, field.type)
+            if field.name == "source":
+                blank = pc.binary_join_element_wise("forgotten", table["record_id"], "/")
+            if field.name not in _STAYS:
+                column = pc.if_else(is_it, blank, table[field.name])
+                table = table.set_column(number, field, column)
+        pq.write_table(table, stream := pa.BufferOutputStream())
+        content = stream.getvalue().to_pybytes()
+        listed = {**manifest.files, INDEX: describe_bytes(content)}
+        # Who is stopped in between finds the pictures in the index again.
+        sealed = manifest.model_copy(update={"files": listed}).to_bytes()
+        files.write_file(files.join(folder, MANIFEST), sealed)
+        files.write_file(path, content)
+    return found

@@ -19,7 +19,7 @@ from image_pipeline.components.dataset.manifest import (
 from image_pipeline.components.dataset.paths import INDEX, group_by_root, match_path, parse_split
 from image_pipeline.components.dataset.versions import explain_version, identify, list_kept
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.options import FeedingOptions, SubsetOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.reader import MIRRORED, ROW, WINDOW, BatchReader
 from image_pipeline.components.json_files import read_json
@@ -281,6 +281,14 @@ class FedBatches:
             if root not in self._manifests
         }
         view, feeding = part.read_options(roots)
+        for checksum, root in roots.items():
+            by_index = feeding.select != SubsetOptions() or feeding.balance_by != "label"
+            if by_index and self._manifests[root].checksum != checksum:
+                raise UserError(
+                    "the model was fed records that feeding.select or balance_by chose by what the "
+                    f"index said of them, but pictures in it were forgotten ({root}), and what it "
+                    "said of these is gone; only what `forget` noted then says what it was fed."
+                )
         shards = [
             (roots[checksum], shard.file)
             for checksum, split in part.data

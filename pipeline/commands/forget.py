@@ -103,6 +103,9 @@ def _print_result(result: dict[str, Any], console: Any) -> None:
     before, now = data_set["written_before"], data_set["written"]
     searched = f"{format_count(result['files'], 'file')}, {format_bytes(result['bytes'])}"
     print_rows([("records", f"{before:,} before, {now:,} now"), ("searched", searched)], console)
+    if count := result["versions"]:
+        indices = format_count(count, "earlier version")
+        print_line(f"only their ids are left in the indices of {indices}", console)
     for path in result["deleted"]:
         print_line(f"deleted, since it showed or kept them: {path}", console)
     for each in result["held"]:

@@ -20,6 +20,7 @@ from image_pipeline.components.dataset.held_bytes import (
     take_windows,
 )
 from image_pipeline.components.dataset.paths import FORGET, GONE, NEXT, WORK, match_path
+from image_pipeline.components.dataset.versions import blank_pictures
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.certificate import (
     CERTIFICATE,
@@ -177,10 +178,10 @@ def forget_pictures(plan: Plan, listing: Listing) -> dict[str, Any]:
       listing: the images without these.
 
     Returns:
-      `pictures` and `seen` of the plan; the summary of the ingest as `data_set`; `deleted`, the
-      files that were made of the pictures; and of the search: `files` and `bytes` that were read,
-      `held`, `unread`, why each file could not be searched, and `unsought`, the pictures of which
-      too little is known.
+      `pictures` and `seen` of the plan; the summary of the ingest as `data_set`; `versions`, in how
+      many of those before there were any; `deleted`, the files that were made of the pictures; and
+      of the search: `files` and `bytes` that were read, `held`, `unread`, why each file could not
+      be searched, and `unsought`, the pictures of which too little is known.
 
     Raises:
       UserError: if the data set cannot be written; it is then as it was.
@@ -190,6 +191,7 @@ def forget_pictures(plan: Plan, listing: Listing) -> dict[str, Any]:
     data_dir = plan.data_dir
     files.write_file(files.join(data_dir, FORGET), to_json(plan).encode())
     summary = ingest_folder(listing, data_dir, choose_engine(()), replace=True)
+    versions = blank_pictures(data_dir, [each.path for each in plan.pictures])
     for name in (WORK, NEXT, GONE):  # Of runs that were stopped.
         files.delete_tree(files.join(data_dir, name))
     caches = os.path.realpath(FeedingOptions().cache_folder)
@@ -218,6 +220,7 @@ def forget_pictures(plan: Plan, listing: Listing) -> dict[str, Any]:
         "pictures": plan.pictures,
         "seen": plan.seen,
         "data_set": summary,
+        "versions": versions,
         "deleted": deleted,
         "files": searched,
         "bytes": read,

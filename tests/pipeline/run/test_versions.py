@@ -19,12 +19,16 @@ from image_pipeline.components.dataset.changes import (
     RENAMED,
     find_changes,
 )
+from image_pipeline.components.dataset.index import read_table
 from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
-from image_pipeline.components.dataset.paths import HISTORY, VERSIONS
+from image_pipeline.components.dataset.paths import FORGET, HISTORY, VERSIONS
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.dataset.versions import list_kept, read_history
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.certificate import FedBatches, NotFedError, certify
+from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.json_text import to_sealed_json
+from image_pipeline.components.views.options import ViewOptions
 from tests.drawings import draw, encode_png, write_folder
 from tests.ingest_runs import read_files
 from tests.tiers import wide
@@ -365,3 +369,136 @@ def test_what_a_version_cannot_do_is_refused(folder, capsys):
         versions.find_version("none@1")
     os.rename(out, f"{out}@1")  # A folder may be called so.
     assert versions.find_version(f"{out}@1") is None
+
+
+def certify_train(folder, **feeding):
+    """A certificate of two epochs and a batch of the train split."""
+    shards = sorted(map(str, (folder / "out" / "Split-train").iterdir()))
+    options = FeedingOptions(batch_size=3, augment=(), **feeding)
+    records = read_manifest(str(folder / "out")).splits["train"].records
+    steps = -(-records * options.many_views.count // 3)
+    view = ViewOptions(height_px=8, width_px=8)
+    return certify(shards, view, options, 3, steps).until(2, 1)
+
+
+def list_batches(folder, fed):
+    batches = FedBatches(fed, [str(folder / "out")])
+    return [batches.list_batch(step) for step in range(fed.parts[0].steps)]
+
+
+@pytest.mark.parametrize("feeding", [{}, {"balance": "uniform"}, {"many_views": {"mirror": True}}])
+def test_a_forgotten_picture_keeps_its_place_and_no_name(folder, feeding):
+    out = str(folder / "out")
+    fed = certify_train(folder, **feeding)
+    fed_with_names = list_batches(folder, fed)
+    name = fed_with_names[0][0].source
+    shards = [f"{out}/{each.file}" for _, _, each in read_manifest(out).list_shards()]
+    ids = read_table(shards, ["source", "record_id"]).to_pylist()
+    (record_id,) = (row["record_id"] for row in ids if row["source"] == name)
+    add(folder, "cat/new.png", 77)
+    ingest(folder)
+    assert list_batches(folder, fed) == fed_with_names
+    said = api.forget(out, name, yes=True)
+    assert (said["versions"], said["held"]) == (2, [])
+    assert [each.after for each in list_versions(folder)] == [12, 13, 12]
+    assert verify_data_set(out) == [] and len(list_kept(out)) == 2
+    hidden = [
+        [
+            (f"forgotten/{record_id}", "") if each.source == name else (each.source, each.label)
+            for each in batch
+        ]
+        for batch in fed_with_names
+    ]
+    batches = list_batches(folder, fed)
+    assert [[(each.source, each.label) for each in batch] for batch in batches] == hidden
+    with pytest.raises(NotFedError):
+        FedBatches(fed, [out]).find(name)
+    found = FedBatches(fed, [out]).find(record_id)
+    assert [(each.epoch, each.step, each.place) for each in found] == [
+        (each.epoch, each.step, each.place)
+        for batch in fed_with_names
+        for each in batch
+        if each.source == name
+    ]
+    for kept in list_kept(out).values():
+        index = read_table_of(kept)
+        assert name not in index["source"] and f"forgotten/{record_id}" in index["source"]
+        row = index["source"].index(f"forgotten/{record_id}")
+        assert (index["label"][row], index["notes"][row], index["source_bytes"][row]) == ("", [], 0)
+    counts = find_changes(*(versions.find_version(f"{out}@{number}") for number in (1, 2))).counts
+    assert {kind: count for kind, count in counts.items() if count} == {"new": 1}
+
+
+def test_columns_of_a_table_leave_with_a_forgotten_picture(tmp_path):
+    write_folder(tmp_path / "images", per_class=4)
+    rows = [
+        {"path": f"{a}/{n:03d}.png", "tags": [a, "pet"], "person": f"Ada {n}", "age": n + 0.5}
+        for a in ("cat", "dog")
+        for n in range(4)
+    ]
+    lines = "\n".join(map(json.dumps, rows))
+    (tmp_path / "images" / "t.jsonl").write_text(lines)
+    ingest(tmp_path, images="images/t.jsonl")
+    out = str(tmp_path / "out")
+    assert api.forget(out, "cat/001.png", yes=True)["versions"] == 1
+    (kept,) = list_kept(out).values()
+    index = read_table_of(kept)
+    (row,) = (n for n, name in enumerate(index["source"]) if name.startswith("forgotten/"))
+    assert (index["tags"][row], index["person"][row], index["age"][row]) == (None, None, None)
+    others = {name for number, name in enumerate(index["person"]) if number != row}
+    assert others == {f"Ada {number}" for number in range(4)}
+    shards = [f"{kept}/{each.file}" for _, _, each in read_manifest(kept).list_shards()]
+    assert read_table(shards, ["person", "tags"]).num_rows == 8
+    assert verify_data_set(out) == []
+
+
+def read_table_of(kept):
+    import pyarrow.parquet as pq
+
+    return pq.read_table(f"{kept}/index.parquet").to_pydict()
+
+
+def test_what_was_chosen_by_what_is_forgotten_is_refused(folder):
+    out = str(folder / "out")
+    fed = certify_train(folder, select={"where": 'label == "cat"'})
+    name = list_batches(folder, fed)[0][0].source
+    api.forget(out, name, yes=True)
+    with pytest.raises(UserError, match=r"feeding.select .*, but pictures in it were forgotten"):
+        list_batches(folder, fed)
+
+
+def test_a_forgetting_that_was_stopped_clears_the_versions(folder, monkeypatch, capsys):
+    out = str(folder / "out")
+    with monkeypatch.context() as patched, pytest.raises(UserError, match="stopped"):
+        patched.setattr("image_pipeline.run.forget.blank_pictures", stop)
+        api.forget(out, "cat/001.png", yes=True)
+    assert (folder / "out" / FORGET).exists()
+    (kept,) = list_kept(out).values()
+    assert "cat/001.png" in read_table_of(kept)["source"]
+    # Between the manifest and the index.
+    with monkeypatch.context() as patched, pytest.raises(UserError, match="stopped"):
+        write = versions.files.write_file
+        patched.setattr(
+            *(versions.files, "write_file"),
+            lambda path, content: stop() if "parquet" in path else write(path, content),
+        )
+        api.forget(out, yes=True)
+    assert cli.call(["forget", out, "--yes"]) == 0
+    assert "only their ids are left in the indices of 1 earlier version" in capsys.readouterr().out
+    assert "cat/001.png" not in read_table_of(kept)["source"]
+    assert verify_data_set(out) == [] and not (folder / "out" / FORGET).exists()
+
+
+def test_a_kept_index_that_cannot_be_read_is_deleted_by_forget(folder):
+    (folder / "images" / "dog" / "000.png").unlink()
+    ingest(folder)
+    (old,) = list_kept(str(folder / "out")).values()
+    with open(f"{old}/index.parquet", "wb") as file:
+        file.write(b"PAR1")
+    api.forget(str(folder / "out"), "cat/001.png", yes=True)
+    assert old not in list_kept(str(folder / "out")).values()
+    assert len(list_kept(str(folder / "out"))) == 1
+
+
+def stop(*_):
+    raise UserError("stopped")
