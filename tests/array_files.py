@@ -4,6 +4,7 @@ import pathlib
 
 import h5py
 import numpy as np
+import pytest
 import zarr
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (50, 6, 5, 3), np.uint8)
@@ -63,3 +64,7 @@ WRITERS = {
     "folder.zarr": write_zarr,
     "file.zarr.zip": write_zarr,
 }
+# As parameters of a test: those that a process of their own reads are not for plain functions.
+FORMATS = [
+    name if name.endswith(".npz") else pytest.param(name, marks=pytest.mark.e2e) for name in WRITERS
+]

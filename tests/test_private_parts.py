@@ -63,6 +63,10 @@ MODULES = {
 NAMES = {
     # Newer Pythons read the headers within a member's by no other function that one may override.
     ("components/archives/archive_members.py", "_proc_member"): "tarfile",
+    # Zarr unpacks a whole chunk into memory that is not cleared, however short it is, unless there
+    # are filters; and tells whether a chunk is there by its key only.
+    ("components/arrays/zarr_arrays.py", "_filters"): "zarr.core",
+    ("components/arrays/zarr_arrays.py", "_chunk_key"): "zarr.core",
     ("components/beam/counters.py", "_metrics"): (
         "apache_beam.runners.portability.portable_runner"  # which gives its first answer again
     ),

@@ -35,7 +35,7 @@ check() { # a Python, and which versions: lowest-direct or highest
   "$uv" pip install --quiet --python "$venv" --requirements "$folder/pins.txt"
   "$uv" pip install --quiet --python "$venv" --no-deps "$wheel"
   "$uv" pip install --quiet --python "$venv" --constraint "$folder/pins.txt" hypothesis pytest \
-    pytest-rerunfailures pytest-timeout pytest-xdist tifffile tqdm "zarr<3"
+    pytest-rerunfailures pytest-timeout pytest-xdist tifffile tqdm
   "$venv/bin/python" -c "import importlib.metadata as found, sys, image_pipeline
 assert image_pipeline.__file__.startswith(sys.prefix), image_pipeline.__file__
 for name in ('apache-beam', 'tensorflow', 'tensorflow-transform', 'numpy', 'pyarrow', 'pandas', 'keras'):

@@ -11,12 +11,12 @@ import numpy as np
 from image_pipeline.components import files
 from image_pipeline.components.arrays.arrays import (
     OPENERS,
-    StoredArray,
     count_file_bytes,
     modified_at,
     read_row,
     reopen_arrays,
 )
+from image_pipeline.components.arrays.stored_array import StoredArray
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.messages import suggest
@@ -235,6 +235,11 @@ def _read_values(array: StoredArray, start: int, stop: int) -> list[Any]:
         native = np.ascontiguousarray(rows, rows.dtype.newbyteorder("="))
         if (native.reshape(-1).view(np.uint32) > sys.maxunicode).any():
             raise BadImage(CORRUPT, f"{array.name!r} has a value that is not text")
+    texts = rows.reshape(-1) if rows.dtype.hasobject else ()
+    if any(len(text) > _MOST_CELL_BYTES for text in texts):
+        raise BadImage(
+            CORRUPT, f"a text of {array.name!r} has more than {_MOST_CELL_BYTES:,} bytes"
+        )
     is_single = rows.ndim == 2 and rows.shape[1] == 1
     cells = (rows[:, 0] if is_single else rows).tolist()
     return [os.fsdecode(c) for c in cells] if cells and isinstance(cells[0], bytes) else cells

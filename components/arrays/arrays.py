@@ -8,26 +8,23 @@ import collections
 import concurrent.futures
 import dataclasses
 import functools
-import importlib
-import itertools
-import math
 import os
 import threading
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable
 
 import numpy as np
 
 from image_pipeline.components import files
-from image_pipeline.components.archives.file_bytes import FileBytes
+from image_pipeline.components.arrays.array_process import ArrayProcess
+from image_pipeline.components.arrays.stored_array import StoredArray, find_opener, read_nothing
 from image_pipeline.components.extras import need
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.images.kind import HEAD_BYTES, tell_kind
-from image_pipeline.components.images.npy import make_header
 from image_pipeline.components.sources.file_names import ending_of
 from image_pipeline.components.sources.references import ImageRef
 
 # The function that opens a file, by the module of this room that it is in, which is imported only
-# then; and the extra that the module needs, if it needs one.
+# then; and the extra that it needs, if it needs one: then a process of its own reads the file.
 OPENERS = {
     ".h5": ("hdf5_arrays.open_hdf5", "hdf5"),
     ".hdf5": ("hdf5_arrays.open_hdf5", "hdf5"),
@@ -36,72 +33,11 @@ OPENERS = {
     ".zarr": ("zarr_arrays.open_zarr", "zarr"),
     ".zarr.zip": ("zarr_arrays.open_zarr", "zarr"),
 }
-_NUMBERS = "biuf"
-_OPEN_FILES = 16
-_MOST_BLOCK_BYTES = 256 * 2**20
-"""What is unpacked at once, unless one row is larger: that is held to `max_file_bytes`."""
+_OPEN_FILES = 64
 _MOST_DIMENSIONS, _MOST_ROW_BYTES = 32, 2**48
 _MOST_FILE_BYTES = 32 * 2**20  # of each row of an array of files, filled up to the same length
-_MOST_PARTS = 2**16  # chunks that a row may lie in
 # Rows are prepared in their order, so few blocks are in use at a time; but a block may be large.
 _MOST_HELD_BYTES = 128 * 2**20
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class StoredArray:
-    """An array in a file.
-
-    Attributes:
-      path: of the file, or its URI.
-      name: of the array in it, such as `train/X`.
-      shape: with the rows first.
-      dtype: of its values; `object` for texts, and for files.
-      read: its rows from one number up to another, [n, *shape[1:]]; raises BadImage if they are
-        damaged, and OSError.
-      rows_at_once: how many rows are unpacked together; 1 if each can be read by itself.
-      holds_files: whether each row is a file, such as a JPEG's bytes.
-      read_sizes: the files' sizes in bytes, of rows as for `read`.
-      problem: why it cannot be read at all; empty if it can.
-    """
-
-    path: str
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    read: Callable[[int, int], np.ndarray]
-    rows_at_once: int = 1
-    holds_files: bool = False
-    read_sizes: Callable[[int, int], Sequence[int]] | None = None
-    problem: str = ""
-
-    @property
-    def rows(self) -> int:
-        """How many there are; 0 of a single value."""
-        return self.shape[0] if self.shape else 0
-
-    @property
-    def row_bytes(self) -> int:
-        """How many bytes the values of a row take."""
-        return self.dtype.itemsize * math.prod(self.shape[1:])
-
-    @property
-    def holds_images(self) -> bool:
-        """Whether a row can be an image."""
-        is_picture = len(self.shape) >= 3 and self.dtype.kind in _NUMBERS
-        return not self.problem and (self.holds_files or is_picture)
-
-    @functools.cached_property
-    def header(self) -> bytes:
-        """What an `.npy` file with one row begins with."""
-        return make_header(self.dtype, self.shape[1:])
-
-    def count_bytes(self, start: int, stop: int) -> Sequence[int]:
-        """The size of each row's image, as `read_row` passes it on."""
-        if self.read_sizes is not None:
-            return self.read_sizes(start, stop)
-        if self.holds_files:
-            return [len(file) for file in self.read(start, stop)]
-        return [len(self.header) + self.row_bytes] * (stop - start)
 
 
 class BlockCache:
@@ -156,7 +92,7 @@ class BlockCache:
             return
         block.set_result(rows)
         with self._lock:
-            self._held_bytes += rows.nbytes
+            self._held_bytes += _count_bytes(rows)
             self._drop(key)
 
     def _drop(self, newest: Hashable) -> None:
@@ -166,7 +102,12 @@ class BlockCache:
                 return
             if key != newest and self._blocks[key].done():
                 found = self._blocks.pop(key).result()
-                self._held_bytes -= 0 if isinstance(found, BadImage) else found.nbytes
+                self._held_bytes -= 0 if isinstance(found, BadImage) else _count_bytes(found)
+
+
+def _count_bytes(rows: np.ndarray) -> int:
+    """What rows take: of files and texts, NumPy counts the references to them only."""
+    return rows.nbytes + (sum(map(len, rows.flat)) if rows.dtype.hasobject else 0)
 
 
 BLOCKS = BlockCache()
@@ -184,17 +125,26 @@ def read_row(ref: ImageRef, wanted: int) -> bytes:
         )
     if wanted < ref.size_bytes and not array.holds_files:
         return array.header[:wanted]  # It is too large, or only its kind is asked for.
-    if array.rows_at_once == 1:
-        row = array.read(location.start, location.start + 1)[0]
-    else:
-        number, at = divmod(location.start, array.rows_at_once)
-        start = location.start - at
-        stop = min(start + array.rows_at_once, array.rows)
-        row = BLOCKS.get((array, number), lambda: array.read(start, stop))[at]
+    try:
+        row = _read_block(array, location.start, max(array.rows_at_once, array.rows_a_question))
+    except BadImage:
+        if array.rows_a_question <= array.rows_at_once:
+            raise
+        # What is damaged costs the rows that are unpacked with it, and not what was asked with it.
+        row = _read_block(array, location.start, array.rows_at_once)
     if array.holds_files:
         return bytes(row)[:wanted]
     values = np.ascontiguousarray(row, array.dtype.newbyteorder("<"))
     return b"".join((array.header, values.reshape(-1).view(np.uint8).data))[:wanted]
+
+
+def _read_block(array: StoredArray, row: int, rows: int) -> np.ndarray:
+    """A row, which is read with its neighbours if there are any in its block of so many rows."""
+    number, at = divmod(row, rows)
+    start, stop = row - at, min(row - at + rows, array.rows)
+    if rows == 1:
+        return array.read(start, stop)[0]
+    return BLOCKS.get((array, rows, number), lambda: array.read(start, stop))[at]
 
 
 _opening = threading.Lock()
@@ -227,11 +177,12 @@ def reopen_arrays(path: str) -> dict[str, StoredArray]:
 def _open_arrays(path: str, modified_ns: int) -> dict[str, StoredArray]:
     """`modified_ns` is for the cache only."""
     opener, extra = OPENERS[ending_of(path)]
-    if extra is not None:
+    if extra is None:
+        found = find_opener(opener)(path)
+    else:
         need(extra, f"Reading {path!r}")
-    module, name = opener.split(".")
-    open_ = getattr(importlib.import_module(f"image_pipeline.components.arrays.{module}"), name)
-    return {array.name: _tell_files(_check(array)) for array in open_(path)}
+        found = ArrayProcess(opener, path).open()
+    return {array.name: _tell_files(_check(array)) for array in found}
 
 
 def _check(array: StoredArray) -> StoredArray:
@@ -264,62 +215,6 @@ def _tell_files(array: StoredArray) -> StoredArray:
     return dataclasses.replace(array, holds_files=is_image)
 
 
-def find_misfit(shape: Sequence[int], chunk: Sequence[int], value_bytes: int) -> str:
-    """Why an array in chunks is not read: they are too large, or too many; empty if it can be."""
-    chunk_bytes = value_bytes * math.prod(chunk)
-    if chunk_bytes > max(_MOST_BLOCK_BYTES, value_bytes * math.prod(shape[1:])):
-        sides = ", ".join(map(str, chunk))
-        return (
-            f"in chunks of [{sides}], {chunk_bytes:,} bytes each, and more than "
-            f"{_MOST_BLOCK_BYTES:,} are not unpacked at once; write it in smaller chunks"
-        )
-    parts = math.prod(-(-n // c) for n, c in zip(shape[1:], chunk[1:], strict=True))
-    if parts > _MOST_PARTS:
-        return (
-            f"in chunks of which each row has {parts:,}, and more than {_MOST_PARTS:,} are not put "
-            "together; write it in larger chunks"
-        )
-    return ""
-
-
-def read_chunks(
-    shape: Sequence[int],
-    chunk: Sequence[int],
-    dtype: np.dtype,
-    rows: tuple[int, int],
-    take: Callable[[tuple[int, ...]], np.ndarray],
-) -> np.ndarray:
-    """Rows of an array in chunks, from one number up to another; see `StoredArray.read`.
-
-    Args:
-      shape: of the array.
-      chunk: that of each chunk, those at the edges, too.
-      dtype: of the values.
-      rows: the first row, and the one after the last.
-      take: gives the chunk that begins at these indices.
-    """
-    start, stop = rows
-    found = np.empty((stop - start, *shape[1:]), dtype)
-    for corner in list_corners(shape, chunk, start, stop):
-        skipped = max(0, start - corner[0])
-        at = max(corner[0], start) - start
-        ends = [min(c, n - a) for c, n, a in zip(chunk, shape, corner, strict=True)]
-        last = min(corner[0] + ends[0], stop) - corner[0]
-        part = tuple(slice(a, a + n) for a, n in zip(corner[1:], ends[1:], strict=True))
-        window = (slice(skipped, last), *(slice(0, n) for n in ends[1:]))
-        found[(slice(at, at + last - skipped), *part)] = take(corner)[window]
-    return found
-
-
-def list_corners(
-    shape: Sequence[int], chunk: Sequence[int], start: int, stop: int
-) -> Iterator[tuple[int, ...]]:
-    """The first indices of the chunks that have some of an array's rows."""
-    starts = [range(start - start % chunk[0], stop, chunk[0])]
-    starts += [range(0, n, c) for n, c in zip(shape[1:], chunk[1:], strict=True)]
-    return itertools.product(*starts)
-
-
 def count_file_bytes(path: str) -> int:
     """The size of a file; of a folder, of all that is below it."""
     if not (files.is_local(path) and os.path.isdir(path)):
@@ -341,21 +236,3 @@ def modified_at(path: str) -> int:
         for folder, _, names in os.walk(path):
             times += [os.lstat(os.path.join(folder, name)).st_mtime_ns for name in names]
     return max(times)
-
-
-def read_range(
-    source: FileBytes, offset: int, shape: tuple[int, ...], dtype: np.dtype
-) -> Callable[[int, int], np.ndarray]:
-    """Reads rows that lie one after another in a file, from a byte on; see `StoredArray.read`."""
-    row_bytes = dtype.itemsize * math.prod(shape[1:])
-
-    def read(start: int, stop: int) -> np.ndarray:
-        data = source.read(offset + start * row_bytes, (stop - start) * row_bytes)
-        return np.frombuffer(data, dtype).reshape(stop - start, *shape[1:])
-
-    return read
-
-
-def read_nothing(start: int, stop: int) -> np.ndarray:
-    """Stands where an array with a problem has its `read`."""
-    raise AssertionError("an array with a problem is not read")

@@ -14,7 +14,7 @@ import numpy as np
 from image_pipeline.components import files
 from image_pipeline.components.archives.byte_ranges import find_zipped
 from image_pipeline.components.archives.file_bytes import FileBytes, as_gzip
-from image_pipeline.components.arrays.arrays import StoredArray, read_nothing, read_range
+from image_pipeline.components.arrays.stored_array import StoredArray, read_nothing, read_range
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.images.npy import NPY_MAGIC, read_array_header
 

@@ -10,10 +10,7 @@ import io
 import itertools
 import os
 import pickle
-import select
 import signal
-import socket
-import struct
 import sys
 import threading
 import time
@@ -23,14 +20,12 @@ from typing import Any
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import describe_error
+from image_pipeline.components.processes import Link
 
 ITEM, WRONG, END, FAILED = "item", "wrong", "end", "failed"
 """What is sent: an item; one of a wrong type, and why; the end of a shard; how one failed."""
 NO_SHARD = -1  # of what fails before any generator is called
-SIZE = struct.Struct("<Q")
-"""Of what follows: a message, pickled."""
 
-_LOOK_S = 1.0
 _GRACE_S = 1.0
 _STDERR = 2
 _MOST_LINE_BYTES = 2**16  # of a line that does not end
@@ -69,15 +64,12 @@ class Failure:
     trace: str
 
 
-def watch_parent(link: socket.socket, parent: int) -> None:
+def watch_parent(link: Link) -> None:
     """Ends this process when the parent wants no more, or has ended: it sends nothing else.
 
     A generator that is suspended is closed by then: what it yields next cannot be sent.
     """
-    heard = select.poll()  # Its number may be larger than `select` takes.
-    heard.register(link, select.POLLIN)
-    while os.getppid() == parent and not heard.poll(1e3 * _LOOK_S):
-        pass
+    link.wait()
     time.sleep(_GRACE_S)
     end_group()
     os._exit(1)
@@ -156,14 +148,11 @@ def _write_line(printing: str, line: bytes) -> None:
     os.write(_STDERR, f"{printing}: ".encode() + text + b"\n")
 
 
-def run(received: bytes, link: socket.socket, output: Output) -> None:
+def run(received: bytes, link: Link, output: Output) -> None:
     """Runs the generators to their ends; raises OSError if the parent wants no more."""
 
     def send(kind: str, shard: int, item: int, body: Any) -> None:
-        """Waits while the parent is too far behind."""
-        pickled = pickle.dumps((kind, shard, item, body), 5)
-        link.sendall(SIZE.pack(len(pickled)))
-        link.sendall(pickled)
+        link.send((kind, shard, item, body))
 
     try:  # Both import the user's modules, which may raise anything.
         work: Work = pickle.loads(received)
@@ -214,16 +203,11 @@ def _describe(error: BaseException) -> Failure:
     return Failure(what, where, "".join(traceback.format_exception(error)))
 
 
-def main(descriptor: int, parent: int) -> None:
-    """Runs a worker.
-
-    Args:
-      descriptor: of the socket to the parent, which sends the `Work`, pickled twice.
-      parent: its process.
-    """
-    link, output = socket.socket(fileno=descriptor), Output("generator")
-    received = pickle.load(link.makefile("rb"))
-    threading.Thread(target=watch_parent, args=(link, parent), daemon=True).start()
+def main(link: Link) -> None:
+    """Runs a worker, to which the parent sends the `Work`, pickled twice."""
+    output = Output("generator")
+    received = link.receive()
+    threading.Thread(target=watch_parent, args=(link,), daemon=True).start()
     with contextlib.suppress(OSError):
         run(received, link, output)
     output.end()

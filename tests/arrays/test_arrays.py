@@ -27,6 +27,14 @@ def test_few_blocks_are_held_however_many_are_read():
     assert list(cache._blocks) == [99]
 
 
+def test_files_count_with_all_their_bytes():
+    cache = BlockCache(most_bytes=250)
+    for key in range(3):
+        cache.get(key, lambda: np.array([bytes(60), bytes(40)], object))
+    assert cache._held_bytes == 2 * (60 + 40 + 2 * 8)
+    assert list(cache._blocks) == [1, 2]
+
+
 def test_threads_share_a_reading():
     cache, calls, go = BlockCache(), [], threading.Event()
 

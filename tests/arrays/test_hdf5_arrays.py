@@ -1,30 +1,19 @@
-"""HDF5: what it has in chunks is read as HDF5 itself reads it, and without its lock."""
-
-import subprocess
-import sys
+"""HDF5: data sets of every layout, texts and files; what is not read is named."""
 
 import h5py
 import numpy as np
 import pytest
 
-from image_pipeline.components.arrays import hdf5_arrays
+from image_pipeline.components.arrays.arrays import reopen_arrays
 from image_pipeline.components.arrays.hdf5_arrays import open_hdf5
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
-from tests.array_files import IMAGES, write_hdf5
+from tests.array_files import IMAGES, write_files, write_hdf5
 from tests.arrays.test_array_tables import list_refs
 
 pytestmark = pytest.mark.unit
 
-# TensorFlow and others keep some objects until the process has ended.
-_ENDS_WITH_OPEN_FILE = """
-import ctypes, sys
-from image_pipeline.components.arrays.hdf5_arrays import open_hdf5
-
-arrays = open_hdf5(sys.argv[1])
-ctypes.pythonapi.Py_IncRef(ctypes.py_object(arrays))
-arrays[0].read(0, 1)
-"""
+RNG = np.random.default_rng(1)
 DEEP = (IMAGES.astype(np.int32) * 7919).astype(">i4")
 
 
@@ -54,24 +43,20 @@ def test_any_rows_are_those_that_hdf5_reads(tmp_path, settings, userblock_size):
         assert np.array_equal(array.read(start, stop), DEEP[start:stop])
 
 
-def test_a_changed_bit_in_what_is_packed_is_seen_as_hdf5_sees_it(tmp_path):
-    images = np.random.default_rng(1).integers(0, 40, (8, 32, 32, 3), np.uint8)
+@pytest.mark.e2e
+def test_a_changed_bit_in_what_is_packed_is_damage(tmp_path):
+    images = np.random.default_rng(1).integers(0, 40, (40, 16, 16, 3), np.uint8)
     with h5py.File(tmp_path / "a.h5", "w") as file:
-        place = file.create_dataset("x", data=images, chunks=images.shape, compression="gzip")
-        chunk = place.id.get_chunk_info(0)
-    data = (tmp_path / "a.h5").read_bytes()
-    for at in range(chunk.byte_offset + 20, chunk.byte_offset + chunk.size, chunk.size // 40):
-        changed = data[:at] + bytes([data[at] ^ 16]) + data[at + 1 :]
-        (tmp_path / "a.h5").write_bytes(changed)
-        with pytest.raises(BadImage, match=r"cannot be unpacked|has no end"):
-            _open(tmp_path / "a.h5")["x"].read(0, 8)
-
-
-def test_hdf5_is_not_asked_for_pixels(tmp_path, monkeypatch):
-    settings = {"chunks": (7, 4, 5, 2), "compression": "gzip", "shuffle": True}
-    path = write_hdf5(tmp_path / "a.h5", {"x": DEEP}, **settings)
-    monkeypatch.setattr(hdf5_arrays.h5py.Dataset, "__getitem__", None)
-    assert np.array_equal(_open(path)["x"].read(0, 50), DEEP)
+        place = file.create_dataset("x", data=images, chunks=(1, 16, 16, 3), compression="gzip")
+        chunks = [place.id.get_chunk_info(row) for row in range(len(images))]
+    data = bytearray((tmp_path / "a.h5").read_bytes())
+    for row, chunk in enumerate(chunks):
+        data[chunk.byte_offset + 20 + (chunk.size - 20) * row // len(chunks)] ^= 16
+    (tmp_path / "a.h5").write_bytes(data)
+    array = reopen_arrays(str(tmp_path / "a.h5"))["x"]
+    for row in range(len(images)):
+        with pytest.raises(BadImage, match=r"'/x' cannot be read .*filter returned"):
+            array.read(row, row + 1)
 
 
 def test_what_was_never_written_has_its_fill_value(tmp_path):
@@ -87,6 +72,7 @@ def test_what_was_never_written_has_its_fill_value(tmp_path):
     assert arrays["jpeg"].count_bytes(0, 5) == [3, 0, 0, 0, 0]
 
 
+@pytest.mark.e2e
 def test_a_filter_that_is_not_installed_is_named(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["y"] = np.arange(50)
@@ -99,22 +85,17 @@ def test_a_filter_that_is_not_installed_is_named(tmp_path):
         list_refs(tmp_path / "a.h5")
 
 
+@pytest.mark.e2e
 def test_the_file_may_be_changed_while_it_is_open(tmp_path):
-    path = write_hdf5(tmp_path / "a.h5", {"x": IMAGES})
-    held = open_hdf5(str(path))
-    with h5py.File(path, "a") as file:
-        file["x"][3] = 0
-    assert not held[0].read(3, 4).any()
+    for chunks in (None, (1, 6, 5, 3)):
+        path = write_hdf5(tmp_path / f"{chunks}.h5", {"x": IMAGES}, chunks=chunks)
+        held = reopen_arrays(str(path))["x"]
+        with h5py.File(path, "a") as file:
+            file["x"][3] = 0
+        assert not held.read(3, 4).any()
 
 
-def test_hdf5_is_asked_once_where_all_chunks_are(tmp_path, monkeypatch):
-    path = write_hdf5(tmp_path / "a.h5", {"x": IMAGES}, chunks=(1, 6, 5, 3))
-    array = _open(path)["x"]
-    array.read(0, 1)
-    monkeypatch.setattr(hdf5_arrays.h5py.Dataset, "id", None)
-    assert np.array_equal(array.read(0, 50), IMAGES)
-
-
+@pytest.mark.e2e
 def test_values_that_lie_in_other_files_are_not_read(tmp_path):
     layout = h5py.VirtualLayout(IMAGES.shape, np.uint8)
     for start in range(0, 50, 10):
@@ -138,6 +119,7 @@ def test_values_that_lie_in_other_files_are_not_read(tmp_path):
         list_refs(tmp_path / "a.h5")
 
 
+@pytest.mark.e2e
 def test_labels_in_other_files_are_named(tmp_path):
     path = write_hdf5(tmp_path / "a.h5", {"x": IMAGES})
     with h5py.File(path, "a") as file:
@@ -156,6 +138,7 @@ def test_soft_links_to_arrays_change_nothing(tmp_path):
     assert list(_open(path)) == ["x", "y"]
 
 
+@pytest.mark.e2e
 def test_a_damaged_file_is_refused_in_a_sentence(tmp_path):
     path = write_hdf5(tmp_path / "a.h5", {"x": IMAGES})
     data = path.read_bytes()
@@ -167,6 +150,7 @@ def test_a_damaged_file_is_refused_in_a_sentence(tmp_path):
         list_refs(path)
 
 
+@pytest.mark.e2e
 def test_a_name_that_is_no_text_is_damage(tmp_path):
     path = write_hdf5(tmp_path / "a.h5", {"name": IMAGES})
     path.write_bytes(path.read_bytes().replace(b"name\0", b"n\xffme\0"))
@@ -174,7 +158,52 @@ def test_a_name_that_is_no_text_is_damage(tmp_path):
         list_refs(path)
 
 
+def test_references_to_other_data_sets_are_no_images(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = IMAGES
+        kinds = {"pointers": h5py.ref_dtype, "lists": h5py.vlen_dtype(np.float32)}
+        for name, dtype in kinds.items():
+            file.create_dataset(name, (len(IMAGES),), dtype)
+    problems = {name: array.problem for name, array in _open(tmp_path / "a.h5").items()}
+    assert problems == {
+        "lists": "of lists of float32; images of various sizes are stored as files",
+        "pointers": "of references; images of various sizes are stored as files",
+        "x": "",
+    }
+
+
+# Of several collections of HDF5's; empty ones; and a zero within.
+FILES = [RNG.bytes(int(size)) for size in (*RNG.integers(0, 9_000, 400), 0, 3_000_000, 5)]
+TEXTS = [f"{'é' * (row % 50)} {row}" for row in range(len(FILES))]
+
+
 @pytest.mark.e2e
-def test_a_process_ends_with_files_open(tmp_path):
-    path = write_hdf5(tmp_path / "a.h5", {"x": IMAGES}, chunks=(7, 6, 5, 3))
-    subprocess.run([sys.executable, "-c", _ENDS_WITH_OPEN_FILE, path], check=True)
+@pytest.mark.parametrize("userblock_size", [0, 512])
+@pytest.mark.parametrize("settings", [{}, {"chunks": (7,), "compression": "gzip"}])
+def test_texts_and_files_are_those_that_were_written(tmp_path, settings, userblock_size):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", userblock_size=userblock_size) as file:
+        file.create_dataset("text", data=TEXTS, **settings)
+        file.create_dataset("deep", data=np.array(TEXTS[:50], object).reshape(10, 5))
+    write_files(path, "file", FILES, **settings)
+    arrays = reopen_arrays(str(path))
+    for start, stop in [(0, len(FILES)), (5, 6), (398, 403)]:
+        assert list(arrays["file"].read(start, stop)) == FILES[start:stop]
+        assert arrays["file"].count_bytes(start, stop) == list(map(len, FILES[start:stop]))
+        assert [text.decode() for text in arrays["text"].read(start, stop)] == TEXTS[start:stop]
+    assert arrays["deep"].read(3, 4).tolist() == [[text.encode() for text in TEXTS[15:20]]]
+
+
+def test_texts_that_were_never_written_are_empty_or_the_fill_value(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name, settings in {"late": {}, "chunked": {"chunks": (2,)}, "own": {}}.items():
+            fill = {"fillvalue": "none"} if name == "own" else {}
+            rows = file.create_dataset(name, (5,), h5py.string_dtype(), **settings, **fill)
+            rows[0] = "a b" if name == "chunked" else "a"
+    # Other programs' texts may end in a zero.
+    data = (tmp_path / "a.h5").read_bytes()
+    (tmp_path / "a.h5").write_bytes(data.replace(b"a b", b"a\0b"))
+    arrays = _open(tmp_path / "a.h5")
+    assert arrays["late"].read(0, 5).tolist() == [b"a", *[b""] * 4]
+    assert arrays["chunked"].read(0, 5).tolist() == [b"a", *[b""] * 4]
+    assert arrays["own"].read(0, 5).tolist() == [b"a", *[b"none"] * 4]

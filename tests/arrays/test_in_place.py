@@ -12,7 +12,7 @@ from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.meaning.complete_options import complete_options
 from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.references import ImageRef
-from tests.array_files import IMAGES, WRITERS, write_files, write_npz, write_zarr
+from tests.array_files import FORMATS, IMAGES, WRITERS, write_files, write_npz, write_zarr
 from tests.arrays.test_array_tables import open_table
 
 pytestmark = pytest.mark.unit
@@ -25,7 +25,7 @@ def _refer(table):
         yield make_reference(ref, data, data[-90:] if data[:1] == b"\x93" else data)
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", FORMATS)
 def test_pixels_are_those_of_the_file(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     table = open_table(WRITERS[name](tmp_path / name, {"x": IMAGES}).name)
@@ -38,6 +38,7 @@ def test_pixels_are_those_of_the_file(tmp_path, monkeypatch, name):
         assert found[1:] == (6, 5, 3, True, *found[5:])
 
 
+@pytest.mark.e2e
 def test_files_are_given_whole(tmp_path):
     contents = [b"\xff\xd8\xff" + bytes(row) for row in range(5)]
     table = open_table(write_files(tmp_path / "a.h5", "jpeg", contents))
@@ -76,6 +77,7 @@ def test_a_file_that_is_gone_or_was_changed_is_refused_at_any_time(tmp_path):
             look(image)
 
 
+@pytest.mark.e2e
 def test_a_folder_is_looked_at_once(tmp_path):
     path = write_zarr(tmp_path / "a.zarr", {"x": IMAGES})
     reference, other, *_ = _refer(open_table(path))

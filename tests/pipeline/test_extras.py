@@ -63,7 +63,7 @@ KINDS = {
         "Drawing the outlines of 'x.json' as masks needs pycocotools",
     ),
     "hdf5": ("x.h5", b"\x89HDF", "Reading 'x.h5' needs h5py"),
-    "zarr": ("x.zarr/.zgroup", b"{}", "Reading 'x.zarr' needs numcodecs"),
+    "zarr": ("x.zarr/.zgroup", b"{}", "Reading 'x.zarr' needs zarr"),
     "video": ("video/a/clip.mp4", b"\0\0\0\x18ftyp", "Reading 'a/clip.mp4' needs PyAV"),
     "sound": ("sound/a/tone.flac", b"fLaC", "Reading WAV and FLAC files needs soundfile"),
 }
