@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from image_pipeline.cli import cli
 from tests.drawings import encode_png
-from tests.layouts import test_annotations, test_labelme, test_outlines
+from tests.layouts import test_annotations, test_outlines
 from tests.layouts.drawn import HEIGHT, WIDTH, draw_images, write_table
 
 pytestmark = pytest.mark.beam
@@ -43,7 +43,7 @@ def _outlines(folder):
 
 def _labelme(folder):
     square = {"label": "cat", "points": [[2, 2], [8, 2], [8, 8], [2, 8]], "shape_type": "polygon"}
-    return test_labelme.write_files(folder, **{str(n): [square] * (n % 2) for n in range(24)})
+    return test_outlines.write_files(folder, **{str(n): [square] * (n % 2) for n in range(24)})
 
 
 def _elsewhere(folder):
