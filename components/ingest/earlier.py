@@ -46,8 +46,9 @@ from image_pipeline.components.ingest.work_folder import EARLIER
 from image_pipeline.components.json_text import parse_own
 from image_pipeline.components.labels.kind import Fitted
 from image_pipeline.components.meaning.listing import Listing
+from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.sources.folder import locate
-from image_pipeline.components.sources.references import ImageRef, list_fields
+from image_pipeline.components.sources.references import Annotations, ImageRef, list_fields
 from image_pipeline.components.trees import fetch_file
 
 _LOG = logging.getLogger(__name__)
@@ -63,13 +64,17 @@ _DECODERS = (
 _END_BYTES = 512  # What is last in the file, after an Arrow file, is JSON that fills so many bytes.
 _TAKEN = b"taken"
 _OF_MASKS = ["mask_length", "mask_sha256", "mask_ids", "mask_pixels"]
+# What is taken of an image whose row is another one, and where its record is.
 _COLUMNS = [
     *("key", "content_key", "sha256", "source_bytes", "payload_length", "payload_crc32c"),
-    *("image_notes", "perceptual_hash", *DESCRIBED, *_OF_MASKS),
+    *("image_notes", "perceptual_hash", *DESCRIBED, *_OF_MASKS, "shard", "position"),
 ]
+# What is known without them, is null of what was stored, or has changed with the data set.
+_LEFT_OUT = {"path", "reason", "is_skipped", "message", "chunk", "payload_offset"}
+_LEFT_OUT |= {"record_length", "is_kept"}
 _SCHEMA = pa.schema(
     [
-        *(ROW_SCHEMA.field(name) for name in _COLUMNS),
+        *(field for field in ROW_SCHEMA if field.name not in _LEFT_OUT),
         pa.field("shard", pa.int64()),  # counted over all splits; NOWHERE if it is in none
         pa.field("position", pa.int64()),  # of the record in its shard
     ]
@@ -109,38 +114,50 @@ class Earlier:
 class Keys:
     """What names sources, and what an earlier ingest knows by these names.
 
-    A key says all that an image and its mask depend on, and nothing of labels, groups and splits,
-    which are read again.
+    A key says all that an image and its mask depend on, and nothing of labels, groups and splits.
+    These are read again, unless the options are the same, and what a table says of the image.
+
+    Attributes:
+      same: int64 [n], the numbers of the sources that are as they were, with all that is said of
+        them.
+      rows: what their rows were, see `prepared.ROW_SCHEMA`, and where their records are.
     """
 
     def __init__(
         self,
         depends_on: object,
-        root: str,
-        refs: Iterable[ImageRef],
+        refs: Sequence[ImageRef],
+        stamps: Iterable[list[object] | None],
         earlier: Earlier | None,
-        by_content: bool,
+        options: IngestOptions,
     ):
         """Names some sources, before they are read, and looks them up.
 
         Args:
           depends_on: what images depend on besides their bytes, such as options, as JSON.
-          root: see `Source`.
           refs: the sources that are asked for: these objects.
+          stamps: see `find_stamps`, of each of them.
           earlier: the earlier ingest; None if there is none.
-          by_content: whether an image is the same wherever its bytes are.
+          options: of ingest.
         """
+        # What stands for an image in its own file says where it is there.
+        by_content = not options.in_place
         self._depends_on = hashlib.sha256(json.dumps(depends_on).encode())
         self._contents_of = earlier if by_content else None
         self._known: dict[bytes, Known] = {}
-        self._refs: dict[int, tuple[ImageRef, bytes | None]] = {}
-        for ref in refs:
-            stamps = find_stamps(ref, root)
-            key = None if stamps is None else self._name(stamps, ref.annotations is None)
-            self._refs[id(ref)] = ref, key
+        keys = [
+            None if each is None else self._name([each, ref.annotations is None])
+            for ref, each in zip(refs, stamps, strict=True)
+        ]
+        self._refs = {id(ref): (ref, key) for ref, key in zip(refs, keys, strict=True)}
+        self.same, self.rows = np.empty(0, np.int64), ROW_SCHEMA.empty_table()
         if earlier is not None and earlier.compare == "times":
-            keys = [key for _, key in self._refs.values() if key is not None]
-            self._known = _open(earlier).find_all(keys, by_content)
+            sources = _open(earlier)
+            if sources.options == options.stored_form():
+                self.same, self.rows = sources.find_same(refs, keys)
+            others = np.delete(np.arange(len(keys)), self.same).tolist()
+            asked = [key for key in (keys[number] for number in others) if key is not None]
+            self._known = sources.find_all(asked, by_content)
 
     def name_source(self, ref: ImageRef) -> bytes | None:
         """The key of one of the sources by its path, size and times; None if they are unknown."""
@@ -149,11 +166,11 @@ class Keys:
     def name_content(self, content: bytes, mask: object) -> bytes:
         """The key of bytes wherever they are: of their SHA-256, and of their mask's."""
         of_mask = hashlib.sha256(mask).hexdigest() if isinstance(mask, bytes) else None
-        return self._name(content.hex(), of_mask)
+        return self._name([content.hex(), of_mask])
 
-    def _name(self, *parts: object) -> bytes:
+    def _name(self, parts: list[object]) -> bytes:
         digest = self._depends_on.copy()
-        digest.update(json.dumps(parts).encode())
+        digest.update(repr(parts).encode())
         return digest.digest()[:16]
 
     def find(self, ref: ImageRef) -> Known | None:
@@ -163,6 +180,12 @@ class Keys:
     def find_content(self, key: bytes) -> Known | None:
         """The same by the key of bytes."""
         return None if self._contents_of is None else _open(self._contents_of).find_content(key)
+
+
+def name_annotations(said: Annotations) -> bytes:
+    """A name for all that a table says of an image, whichever of its rows says it."""
+    parts = (said.label, said.group, said.split, said.further)
+    return hashlib.sha256(repr(parts).encode()).digest()[:16]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,6 +231,8 @@ def find_stamps(ref: ImageRef, root: str) -> list[object] | None:
         return None
     stamps: list[object] = [list_fields(ref, with_annotations=False)]
     for each in filter(None, (ref, ref.mask)):
+        if each.stamp is not None:  # It was looked at when it was listed.
+            continue
         location = each.location
         while location is not None and location.within is not None:
             location = location.within
@@ -234,7 +259,7 @@ def fingerprint_sources(listing: Listing) -> str:
         stamps = find_stamps(ref, listing.source.root)
         if stamps is None and ref.problem is None:
             return ""
-        digest.update(json.dumps(stamps).encode())
+        digest.update(repr(stamps).encode())
     return digest.hexdigest()
 
 
@@ -292,10 +317,10 @@ def write_sources(sources: SourceRows, placement: Placement, path: str, taken: i
     with files.write_atomically(path) as file, pa.ipc.new_file(file, schema) as writer:
         for first, rows in sources.tables():
             places = read_places(placement.places, first, first + len(rows))
-            known = rows.select(_COLUMNS)
             for name in ("shard", "position"):
-                known = known.append_column(_SCHEMA.field(name), pa.array(places[name]))
-            writer.write_table(known.filter(pc.is_valid(known["content_key"])))
+                rows = rows.append_column(name, pa.array(places[name]))
+            known = rows.filter(pc.is_valid(rows["content_key"]))
+            writer.write_table(known.select(_SCHEMA.names))
 
 
 def finish_sources(path: str, manifest: str, fingerprint: str, output_dir: str) -> None:
@@ -343,12 +368,51 @@ class _Sources:
         if _read_end(path := files.join(data_dir, SOURCES)).manifest != earlier.manifest:
             raise _damaged(path)
         self._table = _open_table(path).read_all()  # It is mapped, not read.
+        if not self._table.schema.equals(_SCHEMA):  # Another version's, whose keys are others.
+            self._table = _SCHEMA.empty_table()
         self._sorted: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self._lock = threading.Lock()
-        shards = [shard for _, _, shard in read_manifest(data_dir).list_shards()]
+        manifest = read_manifest(data_dir)
+        self.options = manifest.options
+        shards = [shard for _, _, shard in manifest.list_shards()]
         self._shards = [shard.file for shard in shards]
         self._firsts = np.cumsum([0, *(shard.records for shard in shards)])
         self._rows = np.memmap(fetch_file(files.join(data_dir, ROWS)), ROW, "r")
+
+    def find_same(
+        self, refs: Sequence[ImageRef], keys: Sequence[bytes | None]
+    ) -> tuple[np.ndarray, pa.Table]:
+        """The numbers of those sources that are known by their keys and annotations; their rows."""
+        heads, order = self._sort("key")
+        wanted = np.frombuffer(b"".join(key or bytes(16) for key in keys), ">u8")[::2]
+        found = np.searchsorted(heads, wanted := wanted.astype(np.uint64))
+        numbers = np.flatnonzero(found < len(heads))
+        numbers = numbers[heads[found[numbers]] == wanted[numbers]]
+        at = order[found[numbers]]
+        # Of neighbours: to take rows, Arrow may put together all batches that they could be in.
+        first, end = (at.min(), at.max() + 1) if len(at) else (0, 0)
+        rows = self._table.slice(first, end - first).take(pa.array(at - first))
+        stated = [refs[number].annotations for number in numbers]
+        said = pa.array([each and name_annotations(each) for each in stated], pa.binary(16))
+        is_same = pc.equal(rows["key"], pa.array([keys[n] for n in numbers], pa.binary(16)))
+        was = rows["annotations"]
+        as_said = pc.or_kleene(pc.equal(was, said), pc.and_(was.is_null(), said.is_null()))
+        is_same = pc.and_(pc.and_(is_same, as_said), pc.greater(rows["shard"], NOWHERE))
+        is_same = pc.fill_null(is_same, False)
+        rows, numbers = rows.filter(is_same), numbers[is_same.to_numpy()]
+        shard, paths = rows["shard"].to_numpy(), [os.fsencode(refs[n].path) for n in numbers]
+        records = self._rows[self._firsts[shard] + rows["position"].to_numpy()]
+        names = pa.array([EARLIER + name for name in self._shards], pa.string())
+        columns = {name: rows[name] for name in ROW_SCHEMA.names if name in _SCHEMA.names}
+        columns |= {
+            "path": pa.array(paths, ROW_SCHEMA.field("path").type),
+            "chunk": names.take(pa.array(shard)),
+            "payload_offset": records["offset"] + HEADER_BYTES,
+            "record_length": records["length"],
+            "is_kept": pa.repeat(True, len(rows)),
+        }
+        missing = {name: pa.nulls(len(rows)) for name in ROW_SCHEMA.names if name not in columns}
+        return numbers, pa.table(columns | missing, ROW_SCHEMA)
 
     def find_all(self, keys: Sequence[bytes], by_content: bool) -> dict[bytes, Known]:
         """What is known by keys of sources; of copies that were not stored, by their content."""
@@ -366,26 +430,25 @@ class _Sources:
         return next(map(self._make, rows), None)
 
     def _list_rows(self, column: str, keys: Sequence[bytes]) -> list[dict[str, Any]]:
-        with self._lock:
-            if column not in self._sorted:
-                self._sorted[column] = _sort_keys(self._table[column])
-        heads, order = self._sorted[column]
+        heads, order = self._sort(column)
         wanted = np.frombuffer(b"".join(keys), ">u8")[::2].astype(np.uint64)
         starts, ends = (np.searchsorted(heads, wanted, side) for side in ("left", "right"))
         spans = zip(starts.tolist(), ends.tolist(), strict=True)
         at = [number for start, end in spans for number in range(start, end)]
-        rows, asked = self._table.take(pa.array(order[at])).to_pylist(), set(keys)
+        rows, asked = self._table.select(_COLUMNS).take(pa.array(order[at])).to_pylist(), set(keys)
         return [row for row in rows if row[column] in asked]
+
+    def _sort(self, column: str) -> tuple[np.ndarray, np.ndarray]:
+        with self._lock:
+            if column not in self._sorted:
+                self._sorted[column] = _sort_keys(self._table[column])
+        return self._sorted[column]
 
     def _make(self, row: dict[str, Any]) -> Known:
         """What a row says; its bytes are in a record."""
         record = self._rows[self._firsts[row["shard"]] + row["position"]]
         has_mask = bool(row["mask_length"])
-        length = int(record["length"])
-        # The image ends the record, see `IndexRows`. A mask is a feature of its own.
-        offset, record_length = int(record["offset"]) + HEADER_BYTES, length if has_mask else None
-        if not has_mask:
-            offset += length - row["payload_length"]
+        offset, record_length = int(record["offset"]) + HEADER_BYTES, int(record["length"])
         notes = row.pop("image_notes")
         image = PreparedImage(
             encoded=b"", **{name: row[name] for name in DESCRIBED} | {"notes": tuple(notes)}

@@ -20,6 +20,7 @@ from image_pipeline.components.images.header import open_image
 from image_pipeline.components.images.npy import NPY_MAGIC, read_array_header
 from image_pipeline.components.images.options import LEVELS, CountedLevels, find_levels
 from image_pipeline.components.images.tiff import read_tiff_layout
+from image_pipeline.components.ingest.earlier import find_stamps
 from image_pipeline.components.ingest.prepare_chunk import (
     Read,
     map_read,
@@ -72,7 +73,9 @@ def count_chunk(
       UserError: if another run has begun, or a file was changed.
     """
     chunk = work.read_chunk(listed)
-    key = name_chunk(chunk, images_dir, work, options)
+    source = open_source(images_dir, options)
+    stamps = [find_stamps(ref, source.root) for ref in chunk.refs]
+    key = name_chunk(chunk, stamps, images_dir, work, options)
     mark = f"depth/{key}"
     if (known := work.read_sealed(mark)) is not None:
         progress.advance(len(chunk.refs))
@@ -80,9 +83,7 @@ def count_chunk(
         levels = np.zeros(LEVELS, np.int64)
         levels[values] = counts
         return Counted(len(chunk.refs), images, levels)
-    source = read_ahead(
-        chunk.refs, open_source(images_dir, options), options.prepare.max_file_bytes
-    )
+    source = read_ahead(chunk.refs, source, options.prepare.max_file_bytes)
     counted = count_levels(chunk.refs, source, work, options)
     check_unchanged(chunk.refs)
     work.check()

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.paths import SOURCES
 from image_pipeline.components.dataset.record import order_names
 from image_pipeline.components.errors import UserError, raise_together
@@ -104,9 +105,11 @@ def plan_shards(
         for split, shards in zip(options.splits, placement.split_shards, strict=True)
         for shard in range(shards)
     ]
-    columns = options.record_columns
+    columns, keeps = options.record_columns, True
+    if work.earlier and classes is not None:
+        keeps = read_manifest(work.earlier).class_names == classes
     return [
-        ShardTask(*pair, number, len(pairs), plan, row_spans[number], columns, classes)
+        ShardTask(*pair, number, len(pairs), plan, row_spans[number], columns, classes, keeps)
         for number, pair in enumerate(pairs)
     ]
 

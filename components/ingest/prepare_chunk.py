@@ -7,6 +7,7 @@ hold is known when they have run, so their rows and payloads are written in part
 """
 
 import dataclasses
+import functools
 import hashlib
 import itertools
 import json
@@ -32,7 +33,14 @@ from image_pipeline.components.images.prepare import (
     PreparedImage,
     prepare_image,
 )
-from image_pipeline.components.ingest.earlier import Earlier, Keys, Known, find_stamps, made_by
+from image_pipeline.components.ingest.earlier import (
+    Earlier,
+    Keys,
+    Known,
+    find_stamps,
+    made_by,
+    name_annotations,
+)
 from image_pipeline.components.ingest.groups import hash_image
 from image_pipeline.components.ingest.prepared import count_unusable, write_rows
 from image_pipeline.components.ingest.work_folder import (
@@ -64,7 +72,7 @@ from image_pipeline.components.sources.reading import (
     try_read,
 )
 from image_pipeline.components.sources.references import Chunk, ImageRef, Source, list_fields
-from image_pipeline.components.sources.source_kinds import check_unchanged, kind_of
+from image_pipeline.components.sources.source_kinds import SourceKind, check_unchanged, kind_of
 from image_pipeline.components.tables.table import check_bad_row
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order, usable_cores
 
@@ -112,31 +120,37 @@ def prepare_chunk(
     Raises:
       UserError: if another run has begun, or a file was changed after it was listed.
     """
-    key = name_chunk(chunk, images_dir, work, options, earlier)
+    stamps = list[list[object] | None]()
+    if (kind := _find_kind(images_dir, work)).lists_images:
+        source = open_source(images_dir, options)
+        stamps = [find_stamps(ref, source.root) for ref in chunk.refs]
+    key = name_chunk(chunk, stamps, images_dir, work, options, earlier)
     done = work.find_prepared(chunk, key)
     if done is not None and not _may_be_repaired(chunk, done):
         progress.advance(done.found, done.bad, done.skipped)
         return done
     name, numbered = work.name_attempt(key), (chunk.number, chunk.is_last)
-    if kind_of(images_dir).lists_images:
-        source = open_source(images_dir, options)
-        depends_on = [made_by(), *_list_depended(images_dir, options, _OF_NAMES)]
-        # What stands for an image in its own file says where it is there.
-        keys = Keys(depends_on, source.root, chunk.refs, earlier, not options.in_place)
-        # What has changed is read in threads; the rest is only looked up, in its turn.
-        changed = [ref for ref in chunk.refs if keys.find(ref) is None]
+    if kind.lists_images:
+        depends_on = [made_by(), *_list_depended(images_dir, options, kind, _OF_NAMES)]
+        keys = Keys(depends_on, chunk.refs, stamps, earlier, options)
+        same = set(keys.same.tolist())
+        progress.advance(len(same))
+        others = [ref for number, ref in enumerate(chunk.refs) if number not in same]
+        # What has changed is read in threads; what is said of the rest is read again, in its turn.
+        changed = [ref for ref in others if keys.find(ref) is None]
         source = read_ahead(changed, source, options.prepare.max_file_bytes)
 
         def prepare(ref: ImageRef, read: tuple[Read, Read | None]) -> tuple[dict, bytes]:
             return prepare_source(ref, source, work, options, read, keys=keys)
 
         prepared = map_read(prepare, changed, source, options)
-        known = ((ref, keys.find(ref)) for ref in chunk.refs)
+        known = ((ref, keys.find(ref)) for ref in others)
         results: Iterator[tuple[dict, bytes]] = (
             next(prepared) if found is None else prepare(ref, skip(ref, options) or (found, None))
             for ref, found in known
         )
-        rows = write_rows(_watch(results, work, chunk.refs), name, work, options.seed)
+        results = _watch(results, work, chunk.refs)
+        rows = write_rows(results, name, work, options.seed, (keys.same, keys.rows))
         bad, skipped = count_unusable(rows)
         taken = pc.sum(pc.starts_with(rows["chunk"], EARLIER)).as_py() or 0
         done = PreparedChunk(*numbered, len(chunk.refs), bad, name, skipped, taken=taken)
@@ -168,32 +182,41 @@ def _may_be_repaired(chunk: Chunk, done: PreparedChunk) -> bool:
 
 def name_chunk(
     chunk: Chunk,
+    stamps: Sequence[list[object] | None],
     images_dir: str,
     work: WorkFolder,
     options: IngestOptions,
     earlier: Earlier | None = None,
 ) -> str:
     """A hash of everything that the chunk's rows and payloads depend on."""
-    depends_on = _list_depended(images_dir, options)
+    depends_on = _list_depended(images_dir, options, _find_kind(images_dir, work))
     if not work.is_local:
         depends_on += [options.seed]  # See `write_rows`.
     if earlier is not None:  # Rows say where it has their payloads.
         depends_on += [dataclasses.astuple(earlier)]
-    depends_on += [list_fields(ref) for ref in chunk.refs]
-    if kind_of(images_dir).lists_images:  # What replaces a file may have its size and its time.
-        root = open_source(images_dir, options).root
-        depends_on += [find_stamps(ref, root) for ref in chunk.refs]
+    # What replaces a file may have its size and its time.
+    depends_on += [*(list_fields(ref) for ref in chunk.refs), *stamps]
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:32]
 
 
+def _find_kind(images_dir: str, work: WorkFolder) -> SourceKind:
+    """The kind of the images, found once for a run: in a folder of folders, that takes 10 ms."""
+    return _kind_of_run(images_dir, work.run) if work.run else kind_of(images_dir)
+
+
+@functools.lru_cache(4)
+def _kind_of_run(images_dir: str, run: str) -> SourceKind:
+    return kind_of(images_dir)
+
+
 def _list_depended(
-    images_dir: str, options: IngestOptions, free: Collection[str] = ()
+    images_dir: str, options: IngestOptions, kind: SourceKind, free: Collection[str] = ()
 ) -> list[object]:
     """What prepared images depend on beside their references: code, and all options not free."""
     depends_on = [CODE_VERSION, options.model_dump(mode="json", exclude={*_LATER, *free})]
     depends_on += [options.near_duplicates is not None]  # Its value matters later, in the plan.
     depends_on += [options.label_kind is MASKS]  # Without a mask, an image is not stored then.
-    if not kind_of(images_dir).is_dated:
+    if not kind.is_dated:
         depends_on += [open_source(images_dir, options).root]
     return [*depends_on, *filter(None, [images_version(images_dir), *list_missing()])]
 
@@ -281,6 +304,8 @@ def prepare_source(
             row |= known.row
         if keys is not None:
             row["key"] = keys.name_source(ref)
+            if annotations is not None:
+                row["annotations"] = name_annotations(annotations)
         row["record_id"] = make_record_id(row["sha256"], row["path"])
         # What the path and the table tell is checked before the costly part, decoding.
         _check_named(row, ref, options)

@@ -6,19 +6,25 @@ exact.
 """
 
 import contextlib
+import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import google_crc32c
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index_file import MASK_FIELDS
 from image_pipeline.components.dataset.paths import SOURCES
+from image_pipeline.components.dataset.tfrecord import (
+    FOOTER_BYTES,
+    HEADER_BYTES,
+    CorruptRecord,
+    unframe,
+)
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.plan import order_keys
 from image_pipeline.components.ingest.work_folder import PreparedChunk, WorkFolder
@@ -62,7 +68,10 @@ ROW_SCHEMA = pa.schema(
         ("image_notes", pa.list_(pa.string())),  # those that are not of its mask or its boxes
         ("key", pa.binary(16)),  # see `earlier.name_source`; null if it is not usable
         ("content_key", pa.binary(16)),  # see `earlier.name_content`
-        ("record_length", pa.int64()),  # of the earlier record that the payload is in, with a mask
+        ("annotations", pa.binary(16)),  # see `earlier.name_annotations`; null without any
+        # Of the earlier record that the payload is in, whose data begins at `payload_offset`:
+        ("record_length", pa.int64()),  # of its data
+        ("is_kept", pa.bool_()),  # whether it is this one; null if it is not, or there is none
         ("perceptual_hash", pa.uint64()),  # of the stored image; null unless near_duplicates is set
         ("mask_sha256", pa.binary(32)),  # of the stored mask; the payload begins with it
         *MASK_FIELDS,
@@ -70,7 +79,41 @@ ROW_SCHEMA = pa.schema(
 )
 
 
-def write_rows(results: Iterable[Result], name: str, work: WorkFolder, seed: int) -> pa.Table:
+class Place(NamedTuple):
+    """Where a payload is and what it must be: columns of its row, see `ROW_SCHEMA`."""
+
+    chunk: str
+    payload_offset: int
+    payload_length: int
+    payload_crc32c: int
+    record_length: int | None = None
+    mask_length: int | None = None
+    is_kept: bool | None = None
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first byte of what is read, and the end: of a record that is kept, with its frame."""
+        start = self.payload_offset
+        if self.record_length is None:
+            return start, start + self.payload_length
+        if not self.is_kept:
+            return start, start + self.record_length
+        return start - HEADER_BYTES, start + self.record_length + FOOTER_BYTES
+
+
+def list_places(rows: pa.Table | pa.RecordBatch) -> Iterator[Place]:
+    """Where the payloads of rows are, in turn."""
+    columns = (rows[name].to_pylist() for name in Place._fields)
+    return map(Place._make, zip(*columns, strict=True))
+
+
+def write_rows(
+    results: Iterable[Result],
+    name: str,
+    work: WorkFolder,
+    seed: int,
+    known: tuple[np.ndarray, pa.Table] | None = None,
+) -> pa.Table:
     """Writes the two files of a chunk: the payloads as they come, then the rows.
 
     To a store payloads go in blocks, each in the shuffled order: a shard's images in a block are
@@ -83,6 +126,7 @@ def write_rows(results: Iterable[Result], name: str, work: WorkFolder, seed: int
       name: of the files, see `WorkFolder.rows_path`.
       work: the working folder.
       seed: of the shuffled order.
+      known: the numbers of further sources, int64 [n], counted among all, and their rows.
 
     Returns:
       The rows, in the order of the sources.
@@ -105,6 +149,11 @@ def write_rows(results: Iterable[Result], name: str, work: WorkFolder, seed: int
                 offset += len(payload)
             file.write(b"".join(payload for _, payload in block))
     table = pa.Table.from_pylist(rows, ROW_SCHEMA)
+    if known is not None:
+        numbers, of_known = known
+        others = np.delete(np.arange(len(numbers) + len(table)), numbers)
+        order = np.argsort(np.concatenate([numbers, others]))
+        table = pa.concat_tables([of_known, table]).combine_chunks().take(pa.array(order))
     write_table(table, work.rows_path(name))
     return table
 
@@ -157,7 +206,7 @@ def open_payloads(rows: pa.Table, work: WorkFolder) -> Iterator["PayloadReader |
     would wait for the store.
 
     Args:
-      rows: with the columns chunk, payload_offset, payload_length and record_length.
+      rows: with the columns that `Place` has.
       work: the working folder.
     """
     with contextlib.ExitStack() as stack:
@@ -168,12 +217,49 @@ def open_payloads(rows: pa.Table, work: WorkFolder) -> Iterator["PayloadReader |
             yield CopiedPayloads(rows, work, copy)
 
 
-class CopiedPayloads:
+class Payloads:
+    """Reads payloads, and the records of an earlier data set that have them."""
+
+    def __init__(self, work: WorkFolder):
+        """Takes the working folder."""
+        self._work = work
+
+    def _get(self, chunk: str, start: int, end: int) -> bytes:
+        raise NotImplementedError
+
+    def read(self, place: Place) -> bytes:
+        """Reads a payload, or the record that is kept, as it is framed; verifies all checksums.
+
+        Raises:
+          UserError: if it is not what was written.
+        """
+        data = read = self._get(place.chunk, *place.span)
+        try:
+            if place.is_kept:
+                data = unframe(data)
+            if place.record_length is not None and place.mask_length:
+                values = record.read_features(data, [record.MASK_COLUMN, record.IMAGE_COLUMN])
+                data = values[record.MASK] + values[record.IMAGE]
+            elif place.record_length is not None:
+                data = data[-place.payload_length :]  # The image ends the record.
+            if (
+                len(data) != place.payload_length
+                or google_crc32c.value(data) != place.payload_crc32c
+            ):
+                raise ValueError("another payload")
+        except (CorruptRecord, ValueError) as error:
+            path = self._work.payload_path(place.chunk)
+            raise _damaged(path, "has changed since it was written") from error
+        return read if place.is_kept else data
+
+
+class CopiedPayloads(Payloads):
     """Payloads copied to a local file."""
 
     def __init__(self, rows: pa.Table, work: WorkFolder, copy: BinaryIO):
         """Copies the payloads of the rows."""
-        self._work, self._copy = work, copy
+        super().__init__(work)
+        self._copy = copy
         self._offsets: dict[tuple[str, int], int] = {}
         spans = join_spans(rows)
 
@@ -189,28 +275,21 @@ class CopiedPayloads:
                 self._offsets[chunk, start] = copy.tell()
                 copy.write(content[start - first : end - first])
 
-    def read(
-        self, chunk: str, offset: int, length: int, crc32c: int, record_length: int | None
-    ) -> bytes:
-        """As `PayloadReader.read`."""
-        self._copy.seek(self._offsets[chunk, offset])
-        data = self._copy.read(record_length or length)
-        return _check(data, self._work.payload_path(chunk), length, crc32c, record_length)
+    def _get(self, chunk: str, start: int, end: int) -> bytes:
+        self._copy.seek(self._offsets[chunk, start])
+        return self._copy.read(end - start)
 
 
 def join_spans(rows: pa.Table) -> list[list[Span]]:
     """Joins the rows' payloads that are close together, up to `_SPAN_BYTES`, in order."""
-    lengths = pc.coalesce(rows["record_length"], rows["payload_length"])
-    columns = (each.to_pylist() for each in (rows["chunk"], rows["payload_offset"], lengths))
     joined: list[list[Span]] = []
-    for chunk, start, length in sorted(zip(*columns, strict=True)):
-        span = (chunk, start, start + length)
+    for span in sorted((place.chunk, *place.span) for place in list_places(rows)):
         first, last = (joined[-1][0], joined[-1][-1]) if joined else (None, None)
         if (
             first is not None
             and last is not None
-            and last[0] == chunk
-            and start - last[2] <= _GAP_BYTES
+            and last[0] == span[0]
+            and span[1] - last[2] <= _GAP_BYTES
             and span[2] - first[1] <= _SPAN_BYTES
         ):
             joined[-1].append(span)
@@ -219,55 +298,31 @@ def join_spans(rows: pa.Table) -> list[list[Span]]:
     return joined
 
 
-class PayloadReader:
+class PayloadReader(Payloads):
     """Payloads read in place, with at most 128 files open."""
 
     def __init__(self, work: WorkFolder, max_open: int = 128):
         """Prepares to read; a file is opened when it is first read."""
-        self._work = work
+        super().__init__(work)
         self._max_open = max_open
-        self._open: dict[str, tuple[str, BinaryIO]] = {}
+        self._open: dict[str, BinaryIO] = {}
 
-    def read(
-        self, chunk: str, offset: int, length: int, crc32c: int, record_length: int | None
-    ) -> bytes:
-        """Reads `length` bytes at `offset` of a chunk's payloads, and verifies their checksum.
-
-        With a `record_length`, so many bytes are there: an earlier record that has the payload.
-
-        Raises:
-          UserError: if they are not those that were written.
-        """
+    def _get(self, chunk: str, start: int, end: int) -> bytes:
         opened = self._open.pop(chunk, None)
         if opened is None:
             if len(self._open) >= self._max_open:
-                self._open.pop(next(iter(self._open)))[1].close()
+                self._open.pop(next(iter(self._open))).close()
             path = self._work.payload_path(chunk)
             with _explained(path):
-                opened = path, files.open_input(path)
+                opened = files.open_input(path)
         self._open[chunk] = opened  # Moves to the end; the first is the one used least recently.
-        path, file = opened
-        file.seek(offset)
-        data = file.read(record_length or length)
-        return _check(data, path, length, crc32c, record_length)
+        return os.pread(opened.fileno(), end - start, start)
 
     def close(self) -> None:
         """Closes the files."""
-        for _, file in self._open.values():
+        for file in self._open.values():
             file.close()
         self._open.clear()
-
-
-def _check(data: bytes, path: str, length: int, crc32c: int, record_length: int | None) -> bytes:
-    if record_length is not None:
-        try:
-            values = record.read_features(data, [record.MASK_COLUMN, record.IMAGE_COLUMN])
-        except ValueError as error:
-            raise _damaged(path, "has changed since it was written") from error
-        data = values[record.MASK] + values[record.IMAGE]
-    if len(data) != length or google_crc32c.value(data) != crc32c:
-        raise _damaged(path, "has changed since it was written")
-    return data
 
 
 @contextlib.contextmanager

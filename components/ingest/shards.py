@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 import google_crc32c
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset import record
@@ -17,11 +18,7 @@ from image_pipeline.components.dataset.index_file import index_name, index_schem
 from image_pipeline.components.dataset.paths import name_shard
 from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, HEADER_BYTES, frame
 from image_pipeline.components.ingest.placed_rows import RowSpan, read_placed_rows
-from image_pipeline.components.ingest.prepared import (
-    CopiedPayloads,
-    PayloadReader,
-    open_payloads,
-)
+from image_pipeline.components.ingest.prepared import Payloads, list_places, open_payloads
 from image_pipeline.components.ingest.work_folder import WorkFolder, sum_file
 from image_pipeline.components.labels.kinds import find_kind
 from image_pipeline.components.sources.column_types import feature_value
@@ -31,12 +28,10 @@ _BATCH_ROWS = 1024  # Rows that are Python's objects at a time.
 # Records are handed on in blocks of this size: a hundred photos of 256 pixels.
 _BLOCK_BYTES = 2**21
 
-# Where a stored image is, and what it must be; then what a record needs besides.
-_PLACE = ("chunk", "payload_offset", "payload_length", "payload_crc32c", "record_length")
+# What a record needs besides its payload.
 _RECORD_ROWS = [
-    *_PLACE,
-    *("format", "height", "width", "channels", "path", "record_id", "sha256", "label", "further"),
     "mask_length",
+    *("format", "height", "width", "channels", "path", "record_id", "sha256", "label", "further"),
 ]
 
 
@@ -54,6 +49,8 @@ class ShardTask:
       row_span: where in the file of all shards' rows this shard's are.
       columns: all columns of the records.
       classes: the classes' names in the order of their numbers; None if records have no numbers.
+      keeps: whether records are copied as they are that the earlier data set has, too; False if it
+        numbers classes in another way.
     """
 
     split: str
@@ -65,6 +62,7 @@ class ShardTask:
     row_span: RowSpan
     columns: tuple[record.Column, ...] = record.COLUMNS
     classes: tuple[str, ...] | None = None
+    keeps: bool = True
 
     @property
     def path(self) -> str:
@@ -159,6 +157,8 @@ def _write_records(
     """
     digest = hashlib.sha256()
     written: list[int] = []
+    is_kept = rows["is_kept"].fill_null(False) if task.keeps else pa.repeat(False, len(rows))
+    rows = rows.set_column(rows.schema.get_field_index("is_kept"), "is_kept", is_kept)
     with open_payloads(rows, work) as payloads:
         framed = frame_records(rows, payloads, task)
         with contextlib.closing(take_ahead(framed)) as blocks:
@@ -195,9 +195,9 @@ def _write_records(
 
 
 def frame_records(
-    rows: pa.Table, payloads: PayloadReader | CopiedPayloads, task: ShardTask
+    rows: pa.Table, payloads: Payloads, task: ShardTask
 ) -> Iterator[tuple[bytes, list[int]]]:
-    """Reads and encodes a shard's records.
+    """Reads and encodes a shard's records; those of the earlier data set are copied.
 
     Yields:
       Some records, one after the other as the file has them, and the length of each one's data.
@@ -207,14 +207,17 @@ def frame_records(
     framed: list[bytes] = []
     lengths: list[int] = []
     size_bytes = 0
-    for batch in rows.select(_RECORD_ROWS).to_batches(max_chunksize=_BATCH_ROWS):
-        for row in batch.to_pylist():
-            payload = payloads.read(*(row[name] for name in _PLACE))
-            values = record_values(row, payload, further, class_ids)
-            data = record.encode_example(values, task.columns)
-            framed.append(frame(data))
-            lengths.append(len(data))
-            size_bytes += len(data)
+    for batch in rows.to_batches(max_chunksize=_BATCH_ROWS):
+        changed = batch.filter(pc.invert(batch["is_kept"])).select(_RECORD_ROWS)
+        made = iter(changed.to_pylist())
+        for place in list_places(batch):
+            own = payloads.read(place)
+            if not place.is_kept:
+                values = record_values(next(made), own, further, class_ids)
+                own = frame(record.encode_example(values, task.columns))
+            framed.append(own)
+            lengths.append(len(own) - HEADER_BYTES - FOOTER_BYTES)
+            size_bytes += len(own)
             if size_bytes >= _BLOCK_BYTES:
                 yield b"".join(framed), lengths
                 framed, lengths, size_bytes = [], [], 0

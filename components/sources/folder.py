@@ -5,6 +5,7 @@ import functools
 import itertools
 import operator
 import os
+import stat
 from collections.abc import Iterator
 
 from image_pipeline.components import files
@@ -234,7 +235,10 @@ def _measure(ref: ImageRef, file: os.DirEntry | str) -> ImageRef:
         status = file.stat() if isinstance(file, os.DirEntry) else os.stat(file)
     except OSError:  # a link to nowhere, or to itself
         return ImageRef(ref.path, 0, 0, NOT_A_FILE)
-    return ImageRef(ref.path, status.st_size, status.st_mtime_ns, ref.problem)
+    # A folder's times say nothing of its files.
+    stamp = (status.st_ino, status.st_ctime_ns) if stat.S_ISREG(status.st_mode) else None
+    measured = ref.path, status.st_size, status.st_mtime_ns, ref.problem
+    return ImageRef(*measured, stamp=stamp)
 
 
 def listing_key(path: str, images_dir: str) -> str:

@@ -43,6 +43,8 @@ class ImageRef(Compact):
       annotations: those of a table's row; None where only the path gives any.
       mask: the file of its mask; None where there is none.
       location: where its bytes are; None if they are a file of their own, at `path`.
+      stamp: of a local file as it was listed, its inode and the time of the inode's last change, in
+        nanoseconds; None where they are unknown.
     """
 
     path: str
@@ -53,6 +55,7 @@ class ImageRef(Compact):
     annotations: Annotations | None = None
     mask: "ImageRef | None" = None
     location: Location | None = None
+    stamp: tuple[int, int] | None = dataclasses.field(default=None, compare=False)
 
     @property
     def said(self) -> Annotations | None:
@@ -77,10 +80,11 @@ def _take_former(init: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(init)
     def take(self: ImageRef, *values: Any, **named: Any) -> None:
-        for former, field in (("said", "annotations"), ("place", "location")):
-            if former in named:
-                _say_former(f"ImageRef({former}=…)", field)
-                named[field] = named.pop(former)
+        if named:  # There are millions of references, most of them without.
+            for former, field in (("said", "annotations"), ("place", "location")):
+                if former in named:
+                    _say_former(f"ImageRef({former}=…)", field)
+                    named[field] = named.pop(former)
         init(self, *values, **named)
 
     return take
@@ -158,7 +162,7 @@ def list_fields(ref: ImageRef, with_annotations: bool = True) -> list[object]:
     if annotations and annotations.further:
         of_annotations = dataclasses.astuple(annotations)
     file = [ref.path, ref.size_bytes, ref.modified_ns, ref.problem, ref.message]
-    return [*file, of_annotations, ref.mask and list_fields(ref.mask), of_location]
+    return [*file, of_annotations, ref.mask and list_fields(ref.mask), of_location, ref.stamp]
 
 
 def fingerprint_refs(refs: Iterable[ImageRef], columns: object = None) -> str:

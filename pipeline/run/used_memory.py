@@ -1,12 +1,14 @@
 """How much memory a piece of work took."""
 
 import contextlib
+import itertools
 import threading
 from collections.abc import Iterator
 
 import psutil
 
 _INTERVAL_S = 0.05
+_SAMPLES = 20  # Between two looks for new children: to find them, all processes are looked at.
 
 
 class PeakMemory:
@@ -19,15 +21,20 @@ class PeakMemory:
 def watch_memory() -> Iterator[PeakMemory]:
     """Samples this process and its children 20 times a second while the block runs.
 
+    New children are looked for once a second.
+
     Yields:
       The peak, which is final when the block has ended.
     """
     peak, stop = PeakMemory(), threading.Event()
 
     def sample() -> None:
-        while True:
-            process, total = psutil.Process(), 0
-            for each in [process, *process.children(recursive=True)]:
+        process = psutil.Process()
+        for number in itertools.count():
+            if number % _SAMPLES == 0:
+                processes = [process, *process.children(recursive=True)]
+            total = 0
+            for each in processes:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     total += each.memory_info().rss
             peak.peak_rss_mb = max(peak.peak_rss_mb, total / 1e6)

@@ -1,5 +1,6 @@
 """What has not changed is taken from an earlier data set: the next is as if all were read again."""
 
+import contextlib
 import hashlib
 
 import pyarrow as pa
@@ -7,8 +8,10 @@ import pytest
 
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.ingest import earlier
+from image_pipeline.components.ingest.earlier import count_taken, find_earlier
+from image_pipeline.components.ingest.shards import record_values
 from tests.drawings import draw, encode_png, write_folder
-from tests.ingest_runs import ingest, update
+from tests.ingest_runs import ingest, read_files, update
 
 pytestmark = pytest.mark.beam
 
@@ -92,6 +95,72 @@ def test_names_labels_and_groups_are_read_anew(tmp_path):
     table.write_text("\n".join(["path,age,group,label", *(f"{line},z" for line in lines[::-1])]))
     assert update(table, tmp_path / "0", tmp_path / "1") == 12
     assert read_manifest(str(tmp_path / "1")).class_names == ("z",)
+
+
+@contextlib.contextmanager
+def _made_records(monkeypatch):
+    """Notes the paths of the records that are made, not copied."""
+    made = []
+
+    def note(row, *arguments):
+        made.append(row["path"].decode())
+        return record_values(row, *arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("image_pipeline.components.ingest.shards.record_values", note)
+        yield made
+
+
+def test_only_records_that_are_others_are_made(tmp_path, monkeypatch):
+    images = write_folder(tmp_path / "images", per_class=20)
+    ingest(images, tmp_path / "0", class_ids=True)
+    (images / "cat" / "003.png").rename(images / "dog" / "903.png")
+    (images / "cat" / "004.png").unlink()
+    (images / "cat" / "905.png").write_bytes(encode_png(draw(5001)))
+    earlier_set = find_earlier(str(tmp_path / "0"), "times")
+    with _made_records(monkeypatch) as made:
+        ingest(images, tmp_path / "1", earlier_set, class_ids=True)
+    assert sorted(made) == ["cat/905.png", "dog/903.png"]
+    ingest(images, tmp_path / "2", class_ids=True)
+    assert read_files(tmp_path / "1") == read_files(tmp_path / "2")
+
+
+def test_all_records_are_made_when_classes_get_other_numbers(tmp_path, monkeypatch):
+    images = write_folder(tmp_path / "images", per_class=6)
+    ingest(images, tmp_path / "0", class_ids=True)
+    (images / "ant").mkdir()
+    (images / "cat" / "003.png").rename(images / "ant" / "003.png")
+    with _made_records(monkeypatch) as made:
+        assert update(images, tmp_path / "0", tmp_path / "1", class_ids=True) == 12
+    assert len(made) == 24  # Those of the fresh ingest, too.
+
+
+def test_of_a_table_only_rows_that_say_something_else_are_read_again(tmp_path, monkeypatch):
+    images = write_folder(tmp_path / "images", per_class=6)
+    names = sorted(str(path.relative_to(images)) for path in images.rglob("*.png"))
+    lines = [f"{name},{n % 2},{n}" for n, name in enumerate(names)]
+    table = images / "t.csv"
+    table.write_text("\n".join(["path,label,age", *lines]))
+    ingest(table, tmp_path / "0")
+    table.write_text("\n".join(["path,label,age", "", *lines[:-1], f"{names[-1]},1,99"]))
+    earlier_set = find_earlier(str(tmp_path / "0"), "times")
+    with _made_records(monkeypatch) as made:
+        ingest(table, tmp_path / "1", earlier_set)
+    assert made == names[-1:] and count_taken(str(tmp_path / "1")) == 12
+    ingest(table, tmp_path / "2")
+    assert read_files(tmp_path / "1") == read_files(tmp_path / "2")
+
+
+def test_what_another_version_knows_is_not_used(tmp_path):
+    images = write_folder(tmp_path / "images", per_class=6)
+    checksum = ingest(images, tmp_path / "0").checksum
+    path, old = tmp_path / "0" / ".sources", tmp_path / "old"
+    with pa.memory_map(str(path)) as file:
+        table = pa.ipc.open_file(file.read_buffer()[:-512]).read_all()
+    with pa.ipc.new_file(str(old), table.drop(["annotations"]).schema) as writer:
+        writer.write_table(table.drop(["annotations"]))
+    earlier.finish_sources(str(old), checksum, "", str(tmp_path / "0"))
+    assert update(images, tmp_path / "0", tmp_path / "1") == 0
 
 
 def test_keys_are_found_in_whichever_batch_they_are():

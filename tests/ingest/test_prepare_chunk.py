@@ -161,9 +161,11 @@ def test_more_threads_read_behind_a_uri_unless_their_number_is_given():
 def test_what_another_seed_orders_differently_has_another_name(tmp_path):
     (chunk,) = make_chunks(list_images(str(write_folder(tmp_path / "images", per_class=1))))
     seeds = [LOSSLESS.model_copy(update={"seed": seed}) for seed in (1, 2)]
-    local = {name_chunk(chunk, "images", WorkFolder(str(tmp_path)), options) for options in seeds}
+    local = {
+        name_chunk(chunk, [], "images", WorkFolder(str(tmp_path)), options) for options in seeds
+    }
     work = WorkFolder("gs://bucket/work")
-    remote = {name_chunk(chunk, "images", work, options) for options in seeds}
+    remote = {name_chunk(chunk, [], "images", work, options) for options in seeds}
     assert (len(local), len(remote), len(local & remote)) == (1, 2, 0)
 
 

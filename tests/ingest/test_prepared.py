@@ -1,16 +1,20 @@
 """Rows and payloads come back as they were written, in any order, or an error says they do not."""
 
+import itertools
 import random
 
 import google_crc32c
 import pyarrow as pa
 import pytest
 
+from image_pipeline.components.dataset.tfrecord import HEADER_BYTES, frame
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import prepared
 from image_pipeline.components.ingest.prepared import (
+    ROW_SCHEMA,
     CopiedPayloads,
     PayloadReader,
+    Place,
     count_unusable,
     join_spans,
     open_payloads,
@@ -50,9 +54,9 @@ def test_no_row_is_unusable_where_there_is_none():
 
 
 def _places(*places):
-    chunks, offsets, lengths, *_ = zip(*places, strict=True)
-    rows = {"chunk": chunks, "payload_offset": offsets, "payload_length": lengths}
-    return pa.table(rows | {"record_length": pa.nulls(len(chunks), pa.int64())})
+    columns = zip(*(Place(*place) for place in places), strict=True)
+    rows = dict(zip(Place._fields, map(list, columns), strict=True))
+    return pa.table(rows, pa.schema([ROW_SCHEMA.field(name) for name in Place._fields]))
 
 
 @pytest.fixture
@@ -66,7 +70,7 @@ def work(tmp_path):
         offset = 0
         for number in range(100):
             payload = content[offset : offset + number % 10]
-            place = (chunk, offset, len(payload), google_crc32c.value(payload), None)
+            place = Place(chunk, offset, len(payload), google_crc32c.value(payload))
             rows.append((place, payload))
             offset += len(payload)
     random.Random(0).shuffle(rows)
@@ -76,7 +80,7 @@ def work(tmp_path):
 def test_every_payload_is_read_in_any_order(work):
     folder, rows = work
     with open_payloads(_places(*(place for place, _ in rows)), WorkFolder(str(folder))) as local:
-        assert [local.read(*place) for place, _ in rows] == [content for _, content in rows]
+        assert [local.read(place) for place, _ in rows] == [content for _, content in rows]
 
 
 @pytest.mark.parametrize("span_bytes", [1, 50, 10**6])
@@ -87,14 +91,14 @@ def test_a_copy_has_the_same_payloads(work, monkeypatch, span_bytes):
         copied = CopiedPayloads(
             _places(*(place for place, _ in rows)), WorkFolder(str(folder)), file
         )
-        assert [copied.read(*place) for place, _ in rows] == [content for _, content in rows]
+        assert [copied.read(place) for place, _ in rows] == [content for _, content in rows]
 
 
 def test_what_lies_near_is_one_span():
     gap, most = prepared._GAP_BYTES, prepared._SPAN_BYTES
     rows = _places(
-        *[("b", 0, 5), ("a", 15, 5), ("a", 0, 10)],
-        *[("a", 20 + gap + 1, 1), ("b", 5, most - 5), ("b", most, 1)],
+        *[("b", 0, 5, 0), ("a", 15, 5, 0), ("a", 0, 10, 0)],
+        *[("a", 20 + gap + 1, 1, 0), ("b", 5, most - 5, 0), ("b", most, 1, 0)],
     )
     assert join_spans(rows) == [
         [("a", 0, 10), ("a", 15, 20)],
@@ -131,14 +135,66 @@ def test_damage_is_told_with_the_file_and_the_way_out(work, open_, damage):
             UserError, match=rf"a\.payload', .* {said}; delete the folder '{folder}' and run"
         ),
     ):
-        open_(place, folder, file).read(*place)
+        open_(place, folder, file).read(place)
+
+
+@pytest.fixture
+def earlier(tmp_path):
+    """A shard with three records of an earlier data set, and the places of all, which are kept."""
+    payloads = [b"first", b"second", b"third!"]
+    framed = [frame(b"said of it: " + payload) for payload in payloads]
+    (tmp_path / "shard").write_bytes(b"".join(framed))
+    starts = itertools.accumulate((len(each) for each in framed), initial=HEADER_BYTES)
+    places = [
+        Place("earlier:shard", start, len(payload), google_crc32c.value(payload), 12 + len(payload))
+        for start, payload in zip(starts, payloads, strict=False)
+    ]
+    return tmp_path, framed, [place._replace(is_kept=True) for place in places]
+
+
+def _open_earlier(open_, places, folder, file):
+    work = WorkFolder(str(folder / "work"), earlier=str(folder))
+    return PayloadReader(work) if open_ is PayloadReader else open_(_places(*places), work, file)
+
+
+@pytest.mark.parametrize("open_", [PayloadReader, CopiedPayloads])
+def test_records_are_kept_beside_payloads_that_are_taken_of_them(earlier, open_):
+    folder, framed, places = earlier
+    asked = [*places, places[1]._replace(is_kept=None)]
+    with open(folder / "copy", "w+b") as file:
+        read = [*map(_open_earlier(open_, asked, folder, file).read, asked)]
+    assert read == [*framed, b"second"]
+
+
+@pytest.mark.parametrize("open_", [PayloadReader, CopiedPayloads])
+def test_no_damage_is_kept(earlier, open_):
+    folder, framed, places = earlier
+    whole, start = (folder / "shard").read_bytes(), len(framed[0])
+    for byte in range(start, start + len(framed[1])):
+        damaged = bytearray(whole)
+        damaged[byte] ^= 4
+        (folder / "shard").write_bytes(damaged)
+        with open(folder / "copy", "w+b") as file:
+            reader = _open_earlier(open_, places, folder, file)
+            with pytest.raises(
+                UserError, match=r"shard', .* has changed since it was written; delete .sources"
+            ):
+                reader.read(places[1])
+            assert reader.read(places[2]) == framed[2]
+
+
+def test_another_whole_record_is_not_kept(earlier):
+    folder, framed, places = earlier
+    (folder / "shard").write_bytes(framed[0] + framed[2] + framed[1])
+    with pytest.raises(UserError, match="has changed since it was written"):
+        _open_earlier(PayloadReader, places, folder, None).read(places[1])
 
 
 def test_few_files_are_open(work):
     folder, rows = work
     reader = PayloadReader(WorkFolder(str(folder)), max_open=1)
-    reader.read(*next(place for place, _ in rows if place[0] == "a"))
-    ((_, first),) = reader._open.values()
-    reader.read(*next(place for place, _ in rows if place[0] == "b"))
+    reader.read(next(place for place, _ in rows if place[0] == "a"))
+    (first,) = reader._open.values()
+    reader.read(next(place for place, _ in rows if place[0] == "b"))
     assert first.closed and list(reader._open) == ["b"]
     reader.close()

@@ -271,7 +271,7 @@ def test_another_root_is_another_source(images, rows, tmp_path):
     chunk = Chunk(0, True, (ImageRef("1.png", 0, 0, annotations=Annotations("t.csv:2")),))
     other = options.model_copy(update={"root_dir": "gs://bucket/b"})
     work = WorkFolder(str(tmp_path))
-    names = [prepare_chunk.name_chunk(chunk, "t.csv", work, each) for each in (options, other)]
+    names = [prepare_chunk.name_chunk(chunk, [], "t.csv", work, each) for each in (options, other)]
     assert names[0] != names[1]
 
 

@@ -23,7 +23,7 @@ BOXES = ([1, 2], [BoxAnnotation((0.0, 0.0, 2.0, 2.0), "a")])
 @pytest.mark.parametrize(
     "ref",
     [
-        ImageRef("a.jpg", 3, 4),
+        ImageRef("a.jpg", 3, 4, stamp=(5, 6)),
         ImageRef("a.jpg", 3, 4, "bad_row", "why", Annotations("t.csv:2", "cat", None, "train")),
         ImageRef(
             "a.jpg", 3, 4, annotations=Annotations("t.csv:2", further=(1, 0.5, "x", ["y"], BOXES))
