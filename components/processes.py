@@ -63,9 +63,10 @@ class Child:
             )
 
     def __del__(self) -> None:
-        """Ends one that nobody talks with any more."""
-        self.hang_up()
-        self.end()
+        """Ends one that nobody talks with any more, if it has started."""
+        if hasattr(self, "_process"):
+            self.hang_up()
+            self.end()
 
     def send(self, message: Any) -> None:
         """Sends what can be pickled; if the child has ended, `receive` says so."""

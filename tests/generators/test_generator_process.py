@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import gc
 import itertools
 import os
 import signal
@@ -214,6 +215,16 @@ def test_a_generator_that_hangs_ends_by_the_timeout():
     with pytest.raises(UserError, match=r"item [01] of shard 0 of it was not yielded within"):
         list(_run(make, 1, timeout_s=3))
     assert _children() == []
+
+
+def test_a_child_that_cannot_be_started_says_no_more_than_that(monkeypatch):
+    ignored = []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    monkeypatch.setattr(sys, "executable", "/none")
+    with pytest.raises(FileNotFoundError, match="'/none'"):
+        list(_run(_count, 1))
+    gc.collect()
+    assert ignored == []
 
 
 def test_what_cannot_be_loaded_is_said():
