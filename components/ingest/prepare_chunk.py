@@ -7,7 +7,6 @@ hold is known when they have run, so their rows and payloads are written in part
 """
 
 import dataclasses
-import functools
 import hashlib
 import itertools
 import json
@@ -121,7 +120,7 @@ def prepare_chunk(
       UserError: if another run has begun, or a file was changed after it was listed.
     """
     stamps = list[list[object] | None]()
-    if (kind := _find_kind(images_dir, work)).lists_images:
+    if (kind := kind_of(images_dir)).lists_images:  # In a folder of folders, that takes 10 ms.
         source = open_source(images_dir, options)
         stamps = [find_stamps(ref, source.root) for ref in chunk.refs]
     key = name_chunk(chunk, stamps, images_dir, work, options, earlier)
@@ -189,7 +188,7 @@ def name_chunk(
     earlier: Earlier | None = None,
 ) -> str:
     """A hash of everything that the chunk's rows and payloads depend on."""
-    depends_on = _list_depended(images_dir, options, _find_kind(images_dir, work))
+    depends_on = _list_depended(images_dir, options, kind_of(images_dir))
     if not work.is_local:
         depends_on += [options.seed]  # See `write_rows`.
     if earlier is not None:  # Rows say where it has their payloads.
@@ -197,16 +196,6 @@ def name_chunk(
     # What replaces a file may have its size and its time.
     depends_on += [*(list_fields(ref) for ref in chunk.refs), *stamps]
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:32]
-
-
-def _find_kind(images_dir: str, work: WorkFolder) -> SourceKind:
-    """The kind of the images, found once for a run: in a folder of folders, that takes 10 ms."""
-    return _kind_of_run(images_dir, work.run) if work.run else kind_of(images_dir)
-
-
-@functools.lru_cache(4)
-def _kind_of_run(images_dir: str, run: str) -> SourceKind:
-    return kind_of(images_dir)
 
 
 def _list_depended(

@@ -101,12 +101,6 @@ class Place(NamedTuple):
         return start - HEADER_BYTES, start + self.record_length + FOOTER_BYTES
 
 
-def list_places(rows: pa.Table | pa.RecordBatch) -> Iterator[Place]:
-    """Where the payloads of rows are, in turn."""
-    columns = (rows[name].to_pylist() for name in Place._fields)
-    return map(Place._make, zip(*columns, strict=True))
-
-
 def write_rows(
     results: Iterable[Result],
     name: str,
@@ -220,9 +214,7 @@ def open_payloads(rows: pa.Table, work: WorkFolder) -> Iterator["PayloadReader |
 class Payloads:
     """Reads payloads, and the records of an earlier data set that have them."""
 
-    def __init__(self, work: WorkFolder):
-        """Takes the working folder."""
-        self._work = work
+    _work: WorkFolder
 
     def _get(self, chunk: str, start: int, end: int) -> bytes:
         raise NotImplementedError
@@ -258,8 +250,7 @@ class CopiedPayloads(Payloads):
 
     def __init__(self, rows: pa.Table, work: WorkFolder, copy: BinaryIO):
         """Copies the payloads of the rows."""
-        super().__init__(work)
-        self._copy = copy
+        self._work, self._copy = work, copy
         self._offsets: dict[tuple[str, int], int] = {}
         spans = join_spans(rows)
 
@@ -283,7 +274,9 @@ class CopiedPayloads(Payloads):
 def join_spans(rows: pa.Table) -> list[list[Span]]:
     """Joins the rows' payloads that are close together, up to `_SPAN_BYTES`, in order."""
     joined: list[list[Span]] = []
-    for span in sorted((place.chunk, *place.span) for place in list_places(rows)):
+    columns = (rows[name].to_pylist() for name in Place._fields)
+    places = map(Place._make, zip(*columns, strict=True))
+    for span in sorted((place.chunk, *place.span) for place in places):
         first, last = (joined[-1][0], joined[-1][-1]) if joined else (None, None)
         if (
             first is not None
@@ -303,8 +296,7 @@ class PayloadReader(Payloads):
 
     def __init__(self, work: WorkFolder, max_open: int = 128):
         """Prepares to read; a file is opened when it is first read."""
-        super().__init__(work)
-        self._max_open = max_open
+        self._work, self._max_open = work, max_open
         self._open: dict[str, BinaryIO] = {}
 
     def _get(self, chunk: str, start: int, end: int) -> bytes:

@@ -18,7 +18,7 @@ from image_pipeline.components.dataset.index_file import index_name, index_schem
 from image_pipeline.components.dataset.paths import name_shard
 from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, HEADER_BYTES, frame
 from image_pipeline.components.ingest.placed_rows import RowSpan, read_placed_rows
-from image_pipeline.components.ingest.prepared import Payloads, list_places, open_payloads
+from image_pipeline.components.ingest.prepared import Payloads, Place, open_payloads
 from image_pipeline.components.ingest.work_folder import WorkFolder, sum_file
 from image_pipeline.components.labels.kinds import find_kind
 from image_pipeline.components.sources.column_types import feature_value
@@ -210,7 +210,8 @@ def frame_records(
     for batch in rows.to_batches(max_chunksize=_BATCH_ROWS):
         changed = batch.filter(pc.invert(batch["is_kept"])).select(_RECORD_ROWS)
         made = iter(changed.to_pylist())
-        for place in list_places(batch):
+        columns = (batch[name].to_pylist() for name in Place._fields)
+        for place in map(Place._make, zip(*columns, strict=True)):
             own = payloads.read(place)
             if not place.is_kept:
                 values = record_values(next(made), own, further, class_ids)
