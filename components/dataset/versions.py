@@ -208,8 +208,9 @@ def prune_versions(data_dir: str, kept: int | None = None) -> None:
         _write(data_dir, history)
     age = {each.manifest: each.number for each in history.versions}
     folders, present = list_kept(data_dir), max(age, key=age.__getitem__, default="")
-    # What no version names is older than all, such as what was being deleted when that was stopped.
-    replaced = sorted(folders.keys() - {present}, key=lambda checksum: age.get(checksum, 0))
+    # What no version names is older than all; a folder with an ending was being deleted already.
+    whole = {name for name in folders if name != present and "." not in name}
+    replaced = sorted(whole, key=lambda checksum: age.get(checksum, 0))
     for checksum in folders.keys() - {*replaced[max(0, len(replaced) - history.kept) :]}:
         files.delete_tree(folders[checksum])
 

@@ -136,7 +136,8 @@ def plan_forgetting(
     if not all(map(files.is_local, (data_dir, *scan))):
         raise UserError(
             f"forget searches files of this machine, got {data_dir!r}; in a store, add the "
-            "pictures to ingest.leave_out and ingest again with --replace."
+            "pictures to ingest.leave_out and ingest again with --replace and, as the indices of "
+            "earlier versions name them, --versions 0."
         )
     if missing := [folder for folder in scan if not os.path.isdir(folder)]:
         raise UserError(f"--scan must name folders, but {missing[0]!r} is not one.")

@@ -165,6 +165,18 @@ def test_so_many_are_kept_as_were_asked_for_last(folder):
     assert verify_data_set(out) == []
 
 
+def test_what_was_being_deleted_goes_and_what_no_history_names_stays(folder):
+    out = folder / "out"
+    add(folder, "cat/new.png", 77)
+    ingest(folder)
+    (kept,) = list_kept(str(out))
+    doomed = out / VERSIONS / f"{'0' * 64}.deleted"
+    shutil.copytree(out / VERSIONS / kept, doomed)
+    (out / HISTORY).unlink()
+    ingest(folder)
+    assert set(list_kept(str(out))) == {kept} and not doomed.exists()
+
+
 def test_options_go_on_and_another_data_set_begins(folder):
     out = str(folder / "out")
     assert ingest(folder, replace=True, leave_out=["cat/"])["written"] == 6
