@@ -91,10 +91,11 @@ def edit(originals: list[pathlib.Path], count: int, images: pathlib.Path) -> int
 
 def compare(one: pathlib.Path, other: pathlib.Path) -> int:
     """The number of files of two data sets, which must be the same, but for what is hidden."""
-    names, others = (
-        sorted(str(path.relative_to(folder)) for path in folder.rglob("[!.]*") if path.is_file())
+    found = (
+        (str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
         for folder in (one, other)
     )
+    names, others = (sorted(name for name in each if name[0] != ".") for each in found)
     _, differing, missing = filecmp.cmpfiles(one, other, names, shallow=False)
     if names != others or differing or missing:
         sys.exit(f"files differ: {differing or missing or set(names) ^ set(others)}")
