@@ -32,6 +32,7 @@ _MOST_LOST_S = 300.0
 _MOST_PROCESSES = 8  # those that were asked last; an idle one takes some 70 MB
 # A question costs as much as to unpack some 50 kB.
 _QUESTION_BYTES = 2**16
+_FILE_BYTES = 2**14  # a small JPEG, where sizes are not known before
 _SIZES_AT_ONCE = 64  # files of any size, each of which is read to be measured
 _BY_OTHERS = (-signal.SIGKILL, -signal.SIGTERM)  # No file makes a library end so.
 
@@ -65,8 +66,8 @@ class ArrayProcess:
             source = FileBytes(self.path)
             read = read_range(source, array.offset, array.shape, array.dtype)
             return dataclasses.replace(array, read=read)
-        block_bytes = array.rows_at_once * max(1, array.row_bytes)
-        blocks = 1 if array.dtype.hasobject else max(1, _QUESTION_BYTES // block_bytes)
+        row_bytes = _FILE_BYTES if array.dtype.hasobject else max(1, array.row_bytes)
+        blocks = max(1, _QUESTION_BYTES // (array.rows_at_once * row_bytes))
         return dataclasses.replace(
             array,
             read=functools.partial(self._read, array),

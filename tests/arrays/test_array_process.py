@@ -16,7 +16,7 @@ from image_pipeline.components.arrays.array_process import ArrayProcess
 from image_pipeline.components.arrays.array_tables import read_array_rows
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
-from tests.array_files import IMAGES, write_hdf5
+from tests.array_files import IMAGES, write_files, write_hdf5
 from tests.arrays.failing_worker import ROWS
 from tests.arrays.test_array_tables import list_refs, open_table
 
@@ -186,6 +186,26 @@ def test_damaged_texts_of_hdf5_cost_their_own_rows_and_end(tmp_path, monkeypatch
     assert all(row.cells["y"] == labels[row.line] for row in good)
     said = "cannot be read .Can't|took more processor time|no more of .* is read: its reader"
     assert all(re.search(said, row.problem) for row in bad)
+
+
+def test_a_question_is_for_many_rows(tmp_path, monkeypatch):
+    asked, send = [], array_process.Child.send
+
+    def note(child, question):
+        asked.append(question)
+        send(child, question)
+
+    monkeypatch.setattr(array_process.Child, "send", note)
+    files = [b"\xff\xd8\xff" + bytes(row) for row in range(6)]
+    rows = [pixels.tobytes() for pixels in IMAGES]
+    pixels = write_hdf5(tmp_path / "a.h5", {"x": IMAGES}, chunks=(7, 6, 5, 3))
+    for path, expected in (pixels, rows), (write_files(tmp_path / "b.h5", "x", files), files):
+        table = open_table(path)
+        refs = list(table.list())
+        asked.clear()
+        assert [table.read(ref, 10**6)[-len(rows[0]) :] for ref in refs] == expected
+        questions = [(0, 50)] if expected is rows else [(0, 4), (4, 6)]
+        assert [question[1:3] for question in asked] == questions
 
 
 def test_a_chunk_that_is_damaged_does_not_cost_what_is_asked_with_it(tmp_path):
