@@ -229,7 +229,7 @@ def test_what_was_made_by_other_code_is_made_anew(tmp_path, module, given):
         code.write_text(f"{code.read_text()}{further}")
         listing = list_images(images, options)
         (chunk,) = listing.chunks
-        key = name_chunk(chunk, images, WorkFolder(str(tmp_path)), listing.options)
+        key = name_chunk(chunk, [], images, WorkFolder(str(tmp_path)), listing.options)
         known.add((listing.fingerprint, key))
     (one, one_s_chunk), (other, other_s_chunk) = known
     assert one != other and one_s_chunk != other_s_chunk
