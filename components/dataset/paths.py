@@ -90,11 +90,13 @@ def parse_path(path: str) -> re.Match[str]:
 
 
 def group_by_root(shard_paths: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
-    """The shards by data set, both sorted."""
+    """The shards by data set, both sorted; a version that was replaced where its data set is."""
     by_root: dict[str, list[str]] = collections.defaultdict(list)
     for path in shard_paths:
         by_root[parse_path(path)["root"]].append(path)
-    return [(root, tuple(sorted(by_root[root]))) for root in sorted(by_root)]
+    # By whole paths, `a/.versions/…` would come after `a-b`, which comes after `a`.
+    roots = sorted(by_root, key=lambda root: (root.partition(f"/{VERSIONS}/")[0], root))
+    return [(root, tuple(sorted(by_root[root]))) for root in roots]
 
 
 def numbers_by_split(shard_paths: Sequence[str]) -> Mapping[str, Mapping[int, int]]:

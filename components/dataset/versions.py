@@ -199,15 +199,23 @@ def prune_versions(data_dir: str, kept: int | None = None) -> None:
       data_dir: the data set's folder.
       kept: how many are, from now on; None for as many as before.
     """
+    folders = list_kept(data_dir)
+    found = {path.rpartition("/")[0] for path in files.list_files(data_dir, f"{VERSIONS}/*/*")}
+    # Without a manifest no version is found: who kept or deleted it was stopped.
+    for folder in found.difference(folders.values()):
+        files.delete_tree(folder)
     try:
         history = read_history(data_dir)
     except UserError:
-        return
-    if kept is not None and kept != history.kept and history.versions:
-        history = dataclasses.replace(history, kept=kept)
-        _write(data_dir, history)
+        if kept != 0:
+            return  # It is not known which are the oldest.
+        history = History(kept=0)
+    else:
+        if kept is not None and kept != history.kept:
+            history = dataclasses.replace(history, kept=kept)
+            _write(data_dir, history)
     age = {each.manifest: each.number for each in history.versions}
-    folders, present = list_kept(data_dir), max(age, key=age.__getitem__, default="")
+    present = max(age, key=age.__getitem__, default="")
     # What no version names is older than all; a folder with an ending was being deleted already.
     whole = {name for name in folders if name != present and "." not in name}
     replaced = sorted(whole, key=lambda checksum: age.get(checksum, 0))

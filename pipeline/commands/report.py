@@ -104,12 +104,13 @@ def _list_versions(data_dir: str, as_json: bool) -> None:
     if not versions:
         say(f"{data_dir} has no history: only what `ingest` and `update` write notes its versions.")
         return
+    places = dict.fromkeys(kept, "index") | {versions[0].manifest: "there"}
     rows = [
         (
             *map("{:,}".format, (each.number, each.before, each.added, each.removed, each.after)),
             ", ".join(f"{kind} {count:,}" for kind, count in each.changed.items()),
             f"{each.manifest[:16]}…",
-            "there" if each == versions[0] else "index" if each.manifest in kept else "",
+            places.get(each.manifest, ""),
         )
         for each in versions
     ]

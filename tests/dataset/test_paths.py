@@ -67,6 +67,14 @@ def test_shards_are_sorted_by_data_set_and_path():
     assert group_by_root(paths) == [("a", (paths[2], paths[1])), ("b", (paths[0],))]
 
 
+def test_a_version_that_was_replaced_is_sorted_as_its_data_set():
+    """Several data sets stay in the order in which a model was fed them, though one was updated."""
+    roots = ["a/.versions/2", "a", "a-b/.versions/1", "a-b"]
+    sorted_roots = ["a", "a/.versions/2", "a-b", "a-b/.versions/1"]
+    paths = [_path(root, "train", 0) for root in roots]
+    assert [root for root, _ in group_by_root(paths)] == sorted_roots
+
+
 def test_each_row_has_the_number_of_its_path_or_none():
     paths = [_path("a", "eval", 0), _path("a", "train", 3), _path("a", "train", 1)]
     numbers = numbers_by_split(paths)

@@ -21,7 +21,7 @@ from image_pipeline.components.dataset.changes import (
 )
 from image_pipeline.components.dataset.index import read_table
 from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
-from image_pipeline.components.dataset.paths import FORGET, HISTORY, VERSIONS
+from image_pipeline.components.dataset.paths import FORGET, HISTORY, MANIFEST, VERSIONS
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.dataset.versions import list_kept, read_history
 from image_pipeline.components.errors import UserError
@@ -136,7 +136,7 @@ def test_nothing_new_is_not_a_version(folder):
     assert list_versions(folder) == before and list_kept(str(folder / "out")) == {}
 
 
-def test_a_data_set_that_returns_to_an_earlier_one(folder):
+def test_a_data_set_that_returns_to_an_earlier_one(folder, capsys):
     add(folder, "cat/new.png", 77)
     ingest(folder)
     (folder / "images" / "cat" / "new.png").unlink()
@@ -148,6 +148,10 @@ def test_a_data_set_that_returns_to_an_earlier_one(folder):
     assert (second.added, second.removed, third.added, third.removed) == (1, 0, 0, 1)
     assert set(list_kept(str(folder / "out"))) == {second.manifest}
     assert verify_data_set(str(folder / "out")) == []
+    capsys.readouterr()
+    assert cli.call(["history", str(folder / "out")]) == 0
+    kept = [line.split()[-1] for line in capsys.readouterr().out.splitlines()]
+    assert kept == ["kept", "there", "index", "there"]
 
 
 def test_so_many_are_kept_as_were_asked_for_last(folder):
@@ -175,6 +179,32 @@ def test_what_was_being_deleted_goes_and_what_no_history_names_stays(folder):
     (out / HISTORY).unlink()
     ingest(folder)
     assert set(list_kept(str(out))) == {kept} and not doomed.exists()
+
+
+@pytest.mark.parametrize("damage", [None, b"{"])
+def test_none_are_kept_whatever_the_history_is(folder, damage):
+    out = folder / "out"
+    add(folder, "cat/new.png", 77)
+    ingest(folder)
+    (out / HISTORY).unlink()
+    if damage is not None:
+        (out / HISTORY).write_bytes(damage)
+    assert cli.call(["update", str(out), "--versions", "0"]) == 0
+    assert [*(out / VERSIONS).iterdir()] == []
+    add(folder, "cat/newer.png", 78)
+    ingest(folder, versions=None if damage is None else 0)
+    assert list_kept(str(out)) == {} and len(list_versions(folder)) == 2
+
+
+def test_what_is_left_of_a_kept_index_goes_with_the_next_update(folder):
+    """Its names would not be found by `forget`, which looks into indices that have a manifest."""
+    add(folder, "cat/new.png", 77)
+    ingest(folder)
+    (kept,) = (folder / "out" / VERSIONS).iterdir()
+    shutil.copytree(kept, left := kept.with_name(f"{kept.name}.deleted"))
+    (left / MANIFEST).unlink()
+    ingest(folder)
+    assert [*(folder / "out" / VERSIONS).iterdir()] == [kept]
 
 
 def test_options_go_on_and_another_data_set_begins(folder):
