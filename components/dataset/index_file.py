@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset.manifest import Manifest, read_manifest
-from image_pipeline.components.dataset.paths import INDEX, MANIFEST
+from image_pipeline.components.dataset.paths import INDEX, MANIFEST, is_kept
 from image_pipeline.components.dataset.record import BOX_COLUMNS, MASK_COLUMN, Column, further_of
 from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, HEADER_BYTES
 from image_pipeline.components.errors import UserError
@@ -264,6 +264,11 @@ def _read_numbers(column: pa.Array) -> np.ndarray:
 
 def unreadable_index(data_dir: str, why: object, name: str = INDEX) -> UserError:
     """The error for an index that cannot be relied on."""
+    if is_kept(data_dir):
+        return UserError(
+            f"{files.join(data_dir, name)!r} was changed since it was kept ({why}); restore it "
+            f"from a copy, or delete {data_dir}, which an earlier version is known by."
+        )
     return UserError(
         f"{files.join(data_dir, name)!r} was changed since ingest wrote it ({why}), so no record "
         f"can be found by it; `image-pipeline verify {data_dir}` lists all damage. Restore it "

@@ -47,6 +47,7 @@ KEPT = 10
 _WAY_OUT = "restore it from a copy, or delete it: versions are then counted from 1 again"
 # What stays of a forgotten picture: its place in the order, and what the order depends on.
 _STAYS = {"split", "shard", "payload_offset", *COLUMNS.values()} - {"label"}
+_FORGOTTEN = "forgotten"  # begins the name that it has then, before its id
 _BLANK = {pa.string(): "", pa.int32(): 0, pa.int64(): 0, pa.list_(pa.string()): []}
 
 
@@ -262,6 +263,16 @@ def explain_version(data_dir: str, checksum: str) -> str | None:
     return f"version {numbers[-1]} of {data_dir}, {ago}"
 
 
+def list_names(data_dir: str) -> dict[str, str]:
+    """The names of pictures in the kept indices that can be read, and their record ids."""
+    ids = dict[str, str]()
+    for folder in list_kept(data_dir).values():
+        with contextlib.suppress(OSError, pa.ArrowException):  # `blank_pictures` deletes these.
+            table = pq.read_table(files.join(folder, INDEX), columns=["source", "record_id"])
+            ids |= zip(*(column.to_pylist() for column in table.columns), strict=True)
+    return {name: id_ for name, id_ in ids.items() if name != f"{_FORGOTTEN}/{id_}"}
+
+
 def blank_pictures(data_dir: str, paths: Collection[str]) -> int:
     """Takes names, labels and all else but their ids from pictures in the kept indices.
 
@@ -292,7 +303,7 @@ def blank_pictures(data_dir: str, paths: Collection[str]) -> int:
             blank = _BLANK[INDEX_SCHEMA.field(field.name).type] if is_ours else None
             blank = pa.scalar(blank, field.type)
             if field.name == "source":
-                blank = pc.binary_join_element_wise("forgotten", table["record_id"], "/")
+                blank = pc.binary_join_element_wise(_FORGOTTEN, table["record_id"], "/")
             if field.name not in _STAYS:
                 column = pc.if_else(is_it, blank, table[field.name])
                 table = table.set_column(number, field, column)

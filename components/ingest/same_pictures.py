@@ -2,7 +2,7 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset import record
@@ -11,6 +11,7 @@ from image_pipeline.components.dataset.lists import Duplicate, Quarantined, Skip
 from image_pipeline.components.dataset.manifest import read_whole_manifest
 from image_pipeline.components.dataset.paths import name_copy
 from image_pipeline.components.dataset.stored import StoredRecords
+from image_pipeline.components.dataset.versions import list_names
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.prepare import DESCRIBED, PreparedImage
 from image_pipeline.components.ingest.groups import hash_image
@@ -19,7 +20,7 @@ from image_pipeline.components.messages import suggest
 from image_pipeline.components.names import decode_name
 
 _NEAR_BITS = 4  # in which perceptual hashes may differ, if the option near_duplicates is not set
-RECORD = "record"
+RECORD, FORMER = "record", "in an earlier version"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,9 +29,11 @@ class Picture:
 
     Attributes:
       path: its name, as the index has it.
-      became: `RECORD`, "duplicate", "quarantined" or "skipped".
+      became: `RECORD`, "duplicate", "quarantined", "skipped", or `FORMER` if only the kept index of
+        an earlier version names it.
       hashes: SHA-256 of its bytes, where they were read, and of those that are stored.
       row: of the record in the index; None of others.
+      record_id: of one in a kept index, which its name and its bytes decide.
       why: how it was found: "named", "the same bytes" or "looks alike".
     """
 
@@ -39,6 +42,14 @@ class Picture:
     hashes: frozenset[str]
     row: int | None = None
     why: str = ""
+    record_id: str = ""
+
+    def has_bytes(self, hashes: Collection[str]) -> bool:
+        """Whether its bytes have one of these hashes, or had, in an earlier version."""
+        if not self.record_id:
+            return not self.hashes.isdisjoint(hashes)
+        ids = (record.make_record_id(bytes.fromhex(each), self.path.encode()) for each in hashes)
+        return any(each.hex() == self.record_id for each in ids)
 
 
 class Pictures:
@@ -66,6 +77,8 @@ class Pictures:
         for skipped in read_list(data_dir, Skipped) if manifest.books.skipped else ():
             found.append(Picture(decode_name(skipped.path), "skipped", frozenset()))
         self.all = {each.path: each for each in found}
+        for path, id_ in list_names(data_dir).items():
+            self.all.setdefault(path, Picture(path, FORMER, frozenset(), record_id=id_))
 
     def _read(self, path: str, row: int) -> Picture:
         sha256 = record.read_sha256(self._records.read(row))
@@ -107,7 +120,6 @@ class Pictures:
                 f"{self.data_dir!r} has others; leave --near out, and name all pictures."
             )
         paths, hashes = set[str](), set[str]()
-        known = {sha256 for each in self.all.values() for sha256 in each.hashes}
         for name in named:
             if name in self.all:
                 paths.add(name)
@@ -115,7 +127,7 @@ class Pictures:
             sha256 = (
                 hashlib.sha256(files.read_file(name)).hexdigest() if files.is_file(name) else ""
             )
-            if sha256 not in known:
+            if not (sha256 and any(each.has_bytes([sha256]) for each in self.all.values())):
                 what = "picture of the bytes of" if sha256 else "picture called"
                 raise UserError(
                     f"{self.data_dir!r} has no {what} {name!r}; {suggest(name, self.all, 3)}give "
@@ -153,7 +165,7 @@ class Pictures:
         while True:
             hashes = hashes.union(*(each.hashes for each in found.values()))
             before = len(found)
-            same = (each for each in self.all.values() if each.hashes & hashes)
+            same = (each for each in self.all.values() if each.has_bytes(hashes))
             self._add(found, "the same bytes", same)
             if len(found) == before:
                 return

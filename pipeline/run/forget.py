@@ -30,7 +30,7 @@ from image_pipeline.components.feeding.certificate import (
 )
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.ingest.same_pictures import RECORD, Pictures
+from image_pipeline.components.ingest.same_pictures import FORMER, RECORD, Pictures
 from image_pipeline.components.json_files import read_json
 from image_pipeline.components.json_text import to_json
 from image_pipeline.components.meaning.listing import Listing
@@ -53,7 +53,7 @@ class Forgotten:
     Attributes:
       path: its name, as `source` of the index has it.
       why: how it was found: "named", "the same bytes" or "looks alike".
-      became: what it is in the data set: "record", "duplicate", "quarantined" or "skipped".
+      became: what it is in the data set, see `Picture`.
       original: whether its file is there among the images.
     """
 
@@ -154,7 +154,8 @@ def plan_forgetting(
     listing = check_ingest(
         images, data_dir, options.model_copy(update={"leave_out": left_out}), choose_engine(())
     )
-    originals = _read_originals(listing, data.all.keys(), set(paths))
+    here = [each.path for each in data.all.values() if each.became != FORMER]
+    originals = _read_originals(listing, here, set(paths))
     pictures, windows = list[Forgotten](), dict[str, Sequence[Sequence[str]]]()
     for path in paths:
         first = earlier.get(path) or found[path]
@@ -165,7 +166,7 @@ def plan_forgetting(
         windows[path] = list(dict.fromkeys(map(tuple, (*before, *now))))
     folders = list(dict.fromkeys([*(begun.folders if begun else ()), *scan]))
     seen = {(each.model, each.path): each for each in (begun.seen if begun else ())}
-    records = [each.path for each in found.values() if each.became == RECORD]
+    records = [each.path for each in found.values() if each.became in (RECORD, FORMER)]
     for each in _find_seen(data_dir, folders, records) if records else ():
         seen[each.model, each.path] = each
     return Plan(data_dir, images, pictures, windows, list(seen.values()), folders), listing

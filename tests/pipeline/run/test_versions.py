@@ -471,6 +471,30 @@ def test_a_forgotten_picture_keeps_its_place_and_no_name(folder, feeding):
     assert {kind: count for kind, count in counts.items() if count} == {"new": 1}
 
 
+@pytest.mark.parametrize("named", ["name", "bytes"])
+def test_names_that_only_earlier_versions_have_are_forgotten_too(folder, named):
+    """One whose file was deleted before, and the name that another had before it was renamed."""
+    images, out = folder / "images", str(folder / "out")
+    deleted, renamed = sorted(images.rglob("*.png"))[:2]
+    names = [str(path.relative_to(images)) for path in (deleted, renamed)]
+    shutil.copy(deleted, folder / "copy.png")
+    deleted.unlink()
+    renamed.rename(images / "cat/other.png")
+    ingest(folder)
+    asked = names[0] if named == "name" else str(folder / "copy.png")
+    plan = api.forget(out, [asked, "cat/other.png"])
+    assert {each.path: (each.why, each.became) for each in plan["pictures"]} == {
+        "cat/other.png": ("named", "record"),
+        names[0]: ("named" if named == "name" else "the same bytes", "in an earlier version"),
+        names[1]: ("the same bytes", "in an earlier version"),
+    }
+    said = api.forget(out, [asked, "cat/other.png"], yes=True)
+    assert (said["versions"], said["held"], said["data_set"]["written"]) == (2, [], 10)
+    assert verify_data_set(out) == []
+    for kept in list_kept(out).values():
+        assert not {*names, "cat/other.png"} & {*read_table_of(kept)["source"]}
+
+
 def test_columns_of_a_table_leave_with_a_forgotten_picture(tmp_path):
     write_folder(tmp_path / "images", per_class=4)
     rows = [
