@@ -83,7 +83,8 @@ class BlockCache:
         try:
             rows = read()
         except BadImage as error:
-            block.set_result(error)
+            # Not the error itself: its traceback holds the process that was asked.
+            block.set_result(BadImage(error.reason, error.message))
             return
         except BaseException as error:  # It may go better the next time.
             with self._lock:

@@ -1,6 +1,8 @@
 """Blocks of rows: each is read once, and few are held."""
 
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -71,3 +73,19 @@ def test_damage_is_remembered_and_other_errors_are_not():
             cache.get(2, lambda: fail(OSError("later")))
     assert len(calls) == 3
     assert cache.get(2, lambda: np.ones(1)) == 1
+
+
+def test_damage_that_is_remembered_holds_nothing_of_its_reader():
+    class Process:
+        pass
+
+    def fail():
+        process = Process()
+        started.append(weakref.ref(process))
+        raise BadImage(CORRUPT, "cut")
+
+    cache, started = BlockCache(), []
+    with pytest.raises(BadImage, match="cut"):
+        cache.get(1, fail)
+    gc.collect()
+    assert [process() for process in started] == [None]
