@@ -113,6 +113,7 @@ class ArrayProcess:
                     child.kill()  # Or the next question would get this one's answer.
                     self._ends += 1
                     self._lost_s += time.monotonic() - begun_s
+        del child  # An error's traceback would keep it, and so its process.
         if isinstance(answer, files.OutsideError):
             raise BadImage(OUTSIDE, f"{answer.filename!r} is a link that leads out of the store")
         if isinstance(answer, Exception):

@@ -117,6 +117,16 @@ def test_few_processes_are_kept_and_those_that_are_forgotten_end(monkeypatch):
     assert not own & set(psutil.Process().children())
 
 
+def test_an_error_keeps_no_process():
+    arrays = _open()
+    process = psutil.Process(_number(arrays))
+    with pytest.raises(BadImage, match=_FAULTS[7]) as raised:
+        arrays["x"].read(7, 8)
+    array_process._start.cache_clear()
+    assert raised.value.reason == CORRUPT  # It is still held.
+    assert process not in psutil.Process().children()
+
+
 def test_a_fork_has_a_process_of_its_own():
     arrays = _open()
     number = _number(arrays)
