@@ -1,9 +1,11 @@
 """HDF5 data sets as arrays of rows."""
 
 import functools
+import itertools
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import h5py
@@ -11,9 +13,11 @@ import numpy as np
 
 from image_pipeline.components import files
 from image_pipeline.components.arrays.stored_array import StoredArray, find_misfit, read_nothing
+from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 
 _BLOCK_BYTES = 4 * 2**20  # of a data set without chunks that HDF5 reads: rows of it that are kept
 _MOST_ITEMS, _MOST_DEEP = 100_000, 100
+_FLETCHER32, _FLETCHER32_BYTES = h5py.h5z.FILTER_FLETCHER32, 4
 
 
 def open_hdf5(path: str, file: Any = None) -> list[StoredArray]:
@@ -137,18 +141,100 @@ def _count_together(item: h5py.Dataset) -> int:
 
 
 def _reader(item: h5py.Dataset) -> Callable[[int, int], np.ndarray]:
-    return lambda start, stop: item[start:stop]
+    def read(start: int, stop: int) -> np.ndarray:
+        for corner in _list_corners(item, start, stop) if filters else ():
+            _check_chunk(item, filters, chunk_bytes, corner)
+        return item[start:stop]
+
+    properties = item.id.get_create_plist()
+    filters = [properties.get_filter(number)[0] for number in range(properties.get_nfilters())]
+    value_bytes = item.id.get_type().get_size()
+    if item.dtype.hasobject:  # In memory it is another size than in the file.
+        value_bytes = 8 + item.file.id.get_create_plist().get_sizes()[0]
+    chunk_bytes = value_bytes * math.prod(item.chunks or ())
+    return read
+
+
+def _list_corners(item: h5py.Dataset, start: int, stop: int) -> Iterator[tuple[int, ...]]:
+    """The first value of each chunk that some rows are in."""
+    (rows, *sides), (_, *shape) = item.chunks, item.shape
+    firsts = (range(0, n, side) for n, side in zip(shape, sides, strict=True))
+    return itertools.product(range(start // rows * rows, stop, rows), *firsts)
+
+
+def _check_chunk(
+    item: h5py.Dataset, filters: Sequence[int], chunk_bytes: int, corner: tuple[int, ...]
+) -> None:
+    """Refuses a chunk that unpacks to less than its values, or to more.
+
+    HDF5 takes what then lies behind it in memory for values, which are others each time.
+    """
+    try:
+        skipped, data = item.id.read_direct_chunk(corner)
+    except (OSError, RuntimeError, ValueError):  # Never written; or reading it will say why not.
+        return
+    done = [code for number, code in enumerate(filters) if not skipped >> number & 1]
+    packed = [code for code in done if code not in (h5py.h5z.FILTER_SHUFFLE, _FLETCHER32)]
+    is_at_edge = any(at + c > n for at, c, n in zip(corner, item.chunks, item.shape, strict=True))
+    if len(data) == chunk_bytes and is_at_edge:  # An option lets these be stored as they are.
+        return
+    checksums = _FLETCHER32_BYTES * done.count(_FLETCHER32)
+    if not packed:
+        size, expected = len(data), chunk_bytes + checksums
+    elif len(packed) == 1 and packed[0] in _MEASURES:
+        outer = _FLETCHER32_BYTES * done[done.index(packed[0]) :].count(_FLETCHER32)
+        expected = chunk_bytes + checksums - outer
+        size = _MEASURES[packed[0]](data[: len(data) - outer], expected)
+    else:  # Other filters have the size from the data set's own properties.
+        return
+    if size != expected:
+        differs = "more" if size > expected else "fewer"
+        raise BadImage(CORRUPT, f"a chunk of {item.name!r} has {differs} than {expected:,} bytes")
+
+
+def _measure_deflated(data: bytes, most: int) -> int:
+    try:
+        return len(zlib.decompressobj().decompress(data, most + 1))
+    except zlib.error:  # Reading it says what is wrong.
+        return most
+
+
+def _measure_lzf(data: bytes, most: int) -> int:
+    """As LibLZF unpacks: runs of up to 32 bytes, and repetitions of up to 264."""
+    at, size = 0, 0
+    while at < len(data) and size <= most:
+        control = data[at]
+        if control < 32:
+            at, size = at + control + 2, size + control + 1
+        else:
+            is_long = control >= 7 << 5
+            longer = data[at + 1] if is_long and at + 1 < len(data) else 0
+            at, size = at + 2 + is_long, size + (control >> 5) + 2 + longer
+    return size
+
+
+def _measure_szip(data: bytes, most: int) -> int:
+    """It begins with its size."""
+    return int.from_bytes(data[:4], "little")
+
+
+_MEASURES = {
+    h5py.h5z.FILTER_DEFLATE: _measure_deflated,
+    h5py.h5z.FILTER_LZF: _measure_lzf,
+    h5py.h5z.FILTER_SZIP: _measure_szip,
+}
 
 
 def _read_files(item: h5py.Dataset) -> Callable[[int, int], np.ndarray]:
     """Reads rows of bytes as `bytes`."""
-    return lambda start, stop: _map_values(np.ndarray.tobytes, item[start:stop])
+    read = _reader(item)
+    return lambda start, stop: _map_values(np.ndarray.tobytes, read(start, stop))
 
 
 def _read_names(item: h5py.Dataset, values: dict[str, int]) -> Callable[[int, int], np.ndarray]:
     """Reads an enumeration as its names; a value without a name as its digits."""
-    names = {value: name for name, value in values.items()}
-    return lambda start, stop: _map_values(lambda v: names.get(v, str(v)), item[start:stop])
+    read, names = _reader(item), {value: name for name, value in values.items()}
+    return lambda start, stop: _map_values(lambda v: names.get(v, str(v)), read(start, stop))
 
 
 def _map_values(function: Callable, rows: np.ndarray) -> np.ndarray:

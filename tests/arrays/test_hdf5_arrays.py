@@ -1,5 +1,7 @@
 """HDF5: data sets of every layout, texts and files; what is not read is named."""
 
+import zlib
+
 import h5py
 import numpy as np
 import pytest
@@ -57,6 +59,52 @@ def test_a_changed_bit_in_what_is_packed_is_damage(tmp_path):
     for row in range(len(images)):
         with pytest.raises(BadImage, match=r"'/x' cannot be read .*filter returned"):
             array.read(row, row + 1)
+
+
+def _pack_lzf(data):
+    return b"".join(bytes([31]) + data[at : at + 32] for at in range(0, len(data), 32))
+
+
+@pytest.mark.parametrize(
+    ("settings", "pack"),
+    [
+        ({"compression": "gzip"}, zlib.compress),
+        ({"compression": "gzip", "shuffle": True}, zlib.compress),
+        ({"compression": "lzf"}, _pack_lzf),
+    ],
+)
+@pytest.mark.parametrize("size", [64, 512, 544, 4096])
+def test_a_chunk_of_another_size_than_its_values_is_damage(tmp_path, settings, pack, size):
+    """HDF5 itself would go on with what lies behind it in memory."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        item = file.create_dataset("x", (6, 16, 32), "u1", chunks=(1, 16, 32), **settings)
+        for row in range(5):
+            item.id.write_direct_chunk(
+                (row, 0, 0), pack(bytes([row]) * (size if row == 3 else 512))
+            )
+    read = _open(tmp_path / "a.h5")["x"].read
+    for row in (0, 1, 2, 4, 5):  # The last one was never written.
+        assert np.array_equal(read(row, row + 1), np.full((1, 16, 32), row % 5, np.uint8))
+    if size == 512:
+        assert np.array_equal(read(3, 4), np.full((1, 16, 32), 3, np.uint8))
+    else:
+        with pytest.raises(BadImage, match=r"a chunk of '/x' has (more|fewer) than 512 bytes"):
+            read(3, 4)
+
+
+@pytest.mark.parametrize("settings", [{"compression": "gzip"}, {"compression": "lzf"}])
+def test_a_packed_chunk_that_says_it_is_not_is_damage(tmp_path, settings):
+    images = np.arange(2 * 16 * 32, dtype=np.uint8).reshape(2, 16, 32) // 16
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        whole = file.create_dataset("y", data=images, chunks=(1, 16, 32), **settings)
+        _, packed = whole.id.read_direct_chunk((1, 0, 0))
+        item = file.create_dataset("x", images.shape, "u1", chunks=(1, 16, 32), **settings)
+        item.id.write_direct_chunk((0, 0, 0), images[0].tobytes(), filter_mask=1)
+        item.id.write_direct_chunk((1, 0, 0), packed, filter_mask=1)
+    read = _open(tmp_path / "a.h5")["x"].read
+    assert np.array_equal(read(0, 1), images[:1])  # As HDF5 stores what packing makes no smaller.
+    with pytest.raises(BadImage, match=r"a chunk of '/x' has (more|fewer) than 512 bytes"):
+        read(1, 2)
 
 
 def test_what_was_never_written_has_its_fill_value(tmp_path):

@@ -285,7 +285,7 @@ def test_values_of_hdf5_are_not_unpacked_to_more_than_a_chunk_has(tmp_path):
             item = file.create_dataset(name, (4,), dtype, **settings)
             item.id.write_direct_chunk((0,), _deflate_zeros(2**32))
     for name, array in reopen_arrays(str(tmp_path / "a.h5")).items():
-        with pytest.raises(BadImage, match=f"'/{name}' cannot be read .*filter returned failure"):
+        with pytest.raises(BadImage, match=f"a chunk of '/{name}' has more than 200,000 bytes"):
             array.read(0, 4)
 
 
