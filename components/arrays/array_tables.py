@@ -30,6 +30,7 @@ from image_pipeline.components.sources.rows import (
     guess_shape,
 )
 from image_pipeline.components.sources.source_kinds import SourceKind
+from image_pipeline.components.sources.understood import noticed
 
 _ROWS_AT_ONCE = 4096
 # Together, of columns of fixed sizes; and rows of those whose cells may have any size.
@@ -66,6 +67,19 @@ def read_array_rows(path: str, columns: Mapping[str, str | None]) -> Iterator[Ro
     _check_labels(path, image, arrays, columns)
     label = columns.get("label")
     chosen = _choose_columns(image, arrays, columns)
+    others = [
+        name
+        for name, each in arrays.items()
+        if each.holds_images
+        and name not in (image.name, *columns.values())
+        and name_of(name) not in _MASKS
+    ]
+    if others:
+        shown = ", ".join(map(repr, others[:3])) + (", …" if len(others) > 3 else "")
+        noticed(
+            f"{os.path.basename(path)}: images are {image.name!r}, and other arrays of images are "
+            f"not read: {shown}; ingest.columns={{image: …}} takes another"
+        )
     readers = {each.name: _find_reader(each, each.name == label) for each in chosen}
     found = {name: read for name, read in readers.items() if read is not None}
     at_once = min(map(_count_at_once, chosen))

@@ -13,6 +13,7 @@ from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.sources.file_names import name_of, split_of
 from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.source_kinds import kind_of
+from image_pipeline.components.sources.understood import collect
 from image_pipeline.components.tables.table import Table
 from image_pipeline.components.tables.table_columns import complete_options
 from tests.array_files import (
@@ -295,3 +296,15 @@ def test_flat_images_are_refused_with_the_shape_to_save(tmp_path, columns, value
         list(read_array_rows(str(path), columns))
     assert str(caught.value).endswith(hint)
     assert f"uint8 [4, {values}]" in str(caught.value)
+
+
+def test_images_that_are_not_read_are_said(tmp_path):
+    """As where each class has an array of its own; masks are asked about elsewhere."""
+    arrays = {"cat/images": IMAGES, "dog/images": IMAGES, "mask": IMAGES[..., 0]}
+    path = write_hdf5(tmp_path / "a.h5", arrays)
+    with collect() as notes:
+        list(read_array_rows(str(path), {"image": "dog/images"}))
+    assert notes.noticed == [
+        "a.h5: images are 'dog/images', and other arrays of images are not read: 'cat/images'; "
+        "ingest.columns={image: …} takes another"
+    ]
