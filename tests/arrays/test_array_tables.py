@@ -300,11 +300,11 @@ def test_flat_images_are_refused_with_the_shape_to_save(tmp_path, columns, value
 
 def test_images_that_are_not_read_are_said(tmp_path):
     """As where each class has an array of its own; masks are asked about elsewhere."""
-    arrays = {"cat/images": IMAGES, "dog/images": IMAGES, "mask": IMAGES[..., 0]}
-    path = write_hdf5(tmp_path / "a.h5", arrays)
+    arrays = {"cats": IMAGES, "dogs": IMAGES, "mask": IMAGES[..., 0]}
+    path = write_npz(tmp_path / "a.npz", arrays)
     with collect() as notes:
-        list(read_array_rows(str(path), {"image": "dog/images"}))
+        list(read_array_rows(str(path), {"image": "dogs"}))
     assert notes.noticed == [
-        "a.h5: images are 'dog/images', and other arrays of images are not read: 'cat/images'; "
+        "a.npz: images are 'dogs', and other arrays of images are not read: 'cats'; "
         "ingest.columns={image: …} takes another"
     ]
