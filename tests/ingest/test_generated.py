@@ -287,7 +287,7 @@ def test_all_images_are_made_again_and_nothing_is_forecast(module, tmp_path):
     generator = module(_ARRAYS)
     ingest(generator, tmp_path / "out")
     assert update(generator, tmp_path / "out", tmp_path / "again") == 0
-    with pytest.raises(UserError, match="known when it has run, so nothing is forecast"):
+    with pytest.raises(UserError, match="known once it has run, so nothing is forecast"):
         forecast_ingest(generator, IngestOptions())
 
 

@@ -47,10 +47,15 @@ def test_what_is_no_cluster_is_told(monkeypatch, value):
 @pytest.mark.parametrize(
     ("cluster", "kind", "index", "message"),
     [
-        ({"ps": ["p:1"], **WORKERS}, "worker", 0, "TF_CONFIG has the task ps, with .* not that of"),
+        (
+            {"ps": ["p:1"], **WORKERS},
+            "worker",
+            0,
+            "TF_CONFIG has the task ps, which .* not that of",
+        ),
         ({"ps": ["p:1"], **WORKERS}, "ps", 0, "result depends on the workers' speed; make these"),
         (WORKERS, "evaluator", 0, "the task evaluator, .* themselves evaluate every epoch"),
-        ({"boss": ["p:1"], **WORKERS}, "worker", 0, "the task boss, .* chief or a worker; name"),
+        ({"boss": ["p:1"], **WORKERS}, "worker", 0, "the task boss, .* chief or a worker; call it"),
         (WORKERS, "worker", 3, "with `task` one of the machines of its cluster"),
         (WORKERS, "worker", -1, "with `task` one of the machines of its cluster"),
         (WORKERS, "chief", 0, "with `task` one of the machines of its cluster"),

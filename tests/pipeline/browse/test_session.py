@@ -74,7 +74,7 @@ def test_pictures_of_records_and_of_rejected_files(session, browsed):
 
 
 def test_only_records_have_views(browsed, tmp_path, session):
-    with pytest.raises(UserError, match="not known how training's views are made; start with"):
+    with pytest.raises(UserError, match="How training makes its views is not known; start with"):
         session.list_views(0, False)
     for number in (24, -1):
         with pytest.raises(IndexError, match="only records have views, 0 to 23"):

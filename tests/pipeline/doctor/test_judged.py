@@ -64,7 +64,7 @@ def test_there_are_some_batches_however_short_the_time(clocks):
 
 def test_batches_that_end_are_enough_if_there_is_one(clocks):
     assert time_batches(clocks.make([10, 5]), seconds=100, warm_up=0).images == 15
-    with pytest.raises(ValueError, match="more than 2 batches, the warm-up"):
+    with pytest.raises(ValueError, match="more batches are needed than the 2 of the warm-up"):
         time_batches(clocks.make([10, 5]), seconds=100, warm_up=2)
 
 

@@ -60,7 +60,7 @@ def test_an_image_may_have_it_which_nobody_can_see():
 
 
 def test_without_an_image_it_is_missing(tmp_path):
-    with pytest.raises(UserError, match="its module 'photos' is in none of the packages that"):
+    with pytest.raises(UserError, match="its module 'photos' is not in any package that"):
         check_own_modules(OWN, {"setup_file": f"{tmp_path}/setup.py"})
 
 
