@@ -23,7 +23,7 @@ and whether the sizes of these rows are meant."""
 
 _ANSWER_CPU_S = 60  # of processor time: what goes round for ever ends, whoever still waits for it
 # Of memory: what an answer takes besides its values, and how often libraries copy these.
-_ANSWER_BYTES, _COPIES = 512 * 2**20, 4
+_ANSWER_BYTES, _COPIES = 384 * 2**20, 4
 _OBJECT_BYTES = 256 * 2**20  # of a file or text, whose size is not known before
 _HELD_BYTES = 8 * 2**20  # of a file behind a URI
 _SELF = psutil.Process()
