@@ -1,11 +1,22 @@
 """`image-pipeline browse`, `preview`: a data set's images, and what training sees of them."""
 
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from image_pipeline.commands.shared import CONFIG, SEED, SET, quiet_libraries, say
+
+
+def _count_views(default: int) -> Callable[[Callable], Callable]:
+    return click.option(
+        "--epochs",
+        default=default,
+        show_default=True,
+        type=click.IntRange(1, 50),
+        help="Training views of each record.",
+    )
 
 
 @click.command()
@@ -19,13 +30,7 @@ from image_pipeline.commands.shared import CONFIG, SEED, SET, quiet_libraries, s
 @click.option("--model", help="A model, or a run: shows views and batches that it was fed last.")
 @CONFIG
 @SET
-@click.option(
-    "--epochs",
-    default=3,
-    show_default=True,
-    type=click.IntRange(1, 50),
-    help="Training views of each record.",
-)
+@_count_views(3)
 @SEED
 @click.option(
     "--marks",
@@ -88,13 +93,7 @@ _ENDINGS = (".png", ".html")
 @CONFIG
 @SET
 @click.option("--records", default=8, show_default=True, type=click.IntRange(1, 200))
-@click.option(
-    "--epochs",
-    default=4,
-    show_default=True,
-    type=click.IntRange(1, 50),
-    help="Training views of each record.",
-)
+@_count_views(4)
 @click.option("--split", default="train", show_default=True, help="Split to take records from.")
 @SEED
 @click.option(
