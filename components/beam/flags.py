@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from image_pipeline.components.errors import UserError
@@ -42,6 +43,18 @@ def parse_flags(beam_args: Sequence[str]) -> PipelineOptions:
     except (SystemExit, ValueError) as error:
         raise reject_flags(error) from error
     return options
+
+
+def make_pipeline(beam_args: Sequence[str]) -> beam.Pipeline:
+    """An empty pipeline.
+
+    Raises:
+      UserError: in Beam's words, if it rejects them.
+    """
+    try:
+        return beam.Pipeline(options=parse_flags(beam_args))
+    except ValueError as error:
+        raise reject_flags(error) from error
 
 
 def reject_flags(error: SystemExit | ValueError) -> UserError:

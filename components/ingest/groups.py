@@ -12,8 +12,6 @@ import cv2
 import imagehash
 import numpy as np
 from PIL import Image
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from image_pipeline.components.images.prepare import PreparedImage
 
@@ -157,6 +155,10 @@ class Links:
     def _join(self) -> None:
         if not sum(links.shape[1] for links in self._new):
             return
+        # Most data sets link nothing, and SciPy takes a quarter of a second to import.
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
         links = np.concatenate([self._joined, *self._new], axis=1)
         values, numbers = np.unique(links, return_inverse=True)
         ends, count = numbers.reshape(2, -1), len(values)

@@ -4,12 +4,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from image_pipeline.components.beam.flags import make_pipeline
 from image_pipeline.components.locks import hold_lock
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.run.engine import make_paths_absolute
-from image_pipeline.run.ingest import make_beam_pipeline
 from image_pipeline.run.used_memory import watch_memory
 
 
@@ -48,7 +48,7 @@ def analyze_folder(
             graph_dir,
             view,
             options,
-            lambda: make_beam_pipeline(beam_args),
+            lambda: make_pipeline(beam_args),
             cache_dir,
             earlier,
         )

@@ -5,11 +5,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import apache_beam as beam
 from rich.console import Console
 
 from image_pipeline.components import files
-from image_pipeline.components.beam.flags import parse_flags, reject_flags
 from image_pipeline.components.dataset.changes import find_changes
 from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
 from image_pipeline.components.dataset.paths import NEXT, WORK
@@ -22,7 +20,6 @@ from image_pipeline.components.ingest.earlier import (
     is_unchanged,
 )
 from image_pipeline.components.ingest.output import take_place
-from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.locks import hold_lock
 from image_pipeline.components.meaning.listing import Listing
 from image_pipeline.run.engine import make_paths_absolute
@@ -75,6 +72,10 @@ def ingest_folder(
             taken = known.books.written + known.books.duplicates  # All of it, as it is.
             write_source(output_dir, listing.images, known)  # Its folder may have another name.
         else:
+            # Late: where nothing has changed, Beam is not needed, and takes two seconds to import.
+            from image_pipeline.components.beam.flags import make_pipeline
+            from image_pipeline.components.ingest.run import run_ingest
+
             if not is_there:
                 files.delete_tree(next_dir)
             written_dir = next_dir if is_there else output_dir
@@ -83,7 +84,7 @@ def ingest_folder(
                 written_dir,
                 files.join(output_dir, WORK),
                 listing.options,
-                lambda: make_beam_pipeline(beam_args),
+                lambda: make_pipeline(beam_args),
                 listing,
                 earlier,
             )
@@ -109,18 +110,6 @@ def ingest_folder(
         "seconds": round(time.monotonic() - started, 1),
         "peak_rss_mb": round(memory.peak_rss_mb),
     }
-
-
-def make_beam_pipeline(beam_args: Sequence[str]) -> beam.Pipeline:
-    """An empty Beam pipeline.
-
-    Raises:
-      UserError: in Beam's words, if it rejects them.
-    """
-    try:
-        return beam.Pipeline(options=parse_flags(beam_args))
-    except ValueError as error:
-        raise reject_flags(error) from error
 
 
 def print_ingest(summary: dict[str, Any], output_dir: str, console: Console) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import apache_beam as beam
 
 from image_pipeline.components import files
+from image_pipeline.components.beam.flags import make_pipeline
 from image_pipeline.components.beam.job import check_same_code
 from image_pipeline.components.dataset.manifest import read_whole_manifest
 from image_pipeline.components.dataset.paths import WORK
@@ -23,7 +24,6 @@ from image_pipeline.components.meaning.options import IngestOptions
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import analyze_later
 from image_pipeline.components.views.options import ViewOptions
-from image_pipeline.run.ingest import make_beam_pipeline
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +69,7 @@ def write_template(
     Raises:
       UserError: if what is described cannot be run.
     """
-    root = make_beam_pipeline(beam_args)
+    root = make_pipeline(beam_args)
     here = code_version(*ROOMS)
     _ = root | "CodeVersion" >> beam.Create([here]) | "CheckCode" >> beam.Map(_check_code)
     if ingest is None:

@@ -8,6 +8,7 @@ import pytest
 
 from image_pipeline.commands import run
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest import run as ingest_job
 from image_pipeline.components.locks import hold_lock
 from image_pipeline.components.meaning.listing import Listing
 from image_pipeline.components.meaning.options import IngestOptions
@@ -47,7 +48,7 @@ def _run(out):
     ("module", "name", "folders", "call"),
     [
         (
-            ingest,
+            ingest_job,
             "run_ingest",
             ["b", "b/.work"],
             lambda: ingest.ingest_folder(_listing(), "b", FAR),
@@ -110,7 +111,7 @@ def _overtaken():
 def test_an_ingest_that_was_taken_for_dead_writes_nothing_more(tmp_path, monkeypatch):
     check, take_over = _overtaken()
     monkeypatch.setattr(ingest, "hold_lock", lambda folder: contextlib.nullcontext(check))
-    monkeypatch.setattr(ingest, "run_ingest", lambda *_: take_over())
+    monkeypatch.setattr(ingest_job, "run_ingest", lambda *_: take_over())
     monkeypatch.setattr(ingest, "write_source", lambda *_: pytest.fail("It was written."))
     with pytest.raises(UserError, match="has taken over"):
         ingest.ingest_folder(_listing(), str(tmp_path), [])

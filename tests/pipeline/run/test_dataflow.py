@@ -10,6 +10,7 @@ import pytest
 from google.auth.exceptions import DefaultCredentialsError
 
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
+from image_pipeline.components.beam.flags import make_pipeline
 from image_pipeline.components.errors import UserError
 from image_pipeline.engine_options import DataflowOptions
 from image_pipeline.run import dataflow
@@ -21,7 +22,6 @@ from image_pipeline.run.dataflow import (
     check_remote,
 )
 from image_pipeline.run.engine import check_engine, choose_engine
-from image_pipeline.run.ingest import make_beam_pipeline
 
 KUBEFLOW = pathlib.Path(__file__).parents[3] / "kubeflow"
 IMAGE = "--sdk_container_image=registry/worker:tag"
@@ -105,7 +105,7 @@ def test_a_wrong_flag_is_named(flags, message, capfd):
 )
 def test_what_beam_checks_itself_is_said_in_its_words(flag, message):
     with pytest.raises(UserError, match=rf"^Beam rejects its flags: (\S.*)?{message}"):
-        make_beam_pipeline([*LOCAL_BEAM_ARGS, flag])
+        make_pipeline([*LOCAL_BEAM_ARGS, flag])
 
 
 @pytest.mark.unit

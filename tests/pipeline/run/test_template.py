@@ -10,13 +10,13 @@ import tensorflow as tf
 
 from image_pipeline.components import contract
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
+from image_pipeline.components.beam.flags import make_pipeline
 from image_pipeline.components.dataset.paths import SOURCES
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.views.options import ViewOptions
-from image_pipeline.run.ingest import make_beam_pipeline
 from tests import warm
 from tests.drawings import write_folder
 from tests.ingest_runs import OPTIONS, ingest
@@ -36,7 +36,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("template")
     ingest(write_folder(folder / "images"), folder / "local-data")
     places = (str(folder / "local-data"), str(folder / "local-graph"))
-    run_analysis(*places, VIEW, TransformOptions(), lambda: make_beam_pipeline(LOCAL_BEAM_ARGS))
+    run_analysis(*places, VIEW, TransformOptions(), lambda: make_pipeline(LOCAL_BEAM_ARGS))
     return folder
 
 
