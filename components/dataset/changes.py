@@ -100,6 +100,8 @@ class _Side:
         paths = [files.join(data_dir, shard.file) for _, _, shard in shards]
         names = index_schema(self.manifest.columns).names
         self.table = read_table(paths, names)  # A row for each of the index's.
+        said = [name for name in _SAID_OF_NEW if name in self.table.column_names]
+        self._said = {name: self.table[name] for name in said}
         self.sources = self.table["source"].cast(pa.large_string())
         self.records = StoredRecords(read_index(paths))
         # Of the files that did not become records: what became of them, by their names.
@@ -126,14 +128,20 @@ class _Side:
             return pa.chunked_array([pa.nulls(len(rows))])
         return self.table[name].take(pa.array(rows))
 
-    def hash_of(self, row: int) -> str | None:
-        """The SHA-256 of the bytes of a record's file; None without shards."""
-        return None if not self.is_whole else record.read_sha256(self.records.read(row))
+    def name_all(self, rows: np.ndarray) -> dict[int, str]:
+        """The names of some records' files, by their rows (int64 [n])."""
+        return dict(zip(rows.tolist(), self.take("source", rows).to_pylist(), strict=True))
+
+    def hash_all(self, rows: Sequence[int]) -> list[str | None]:
+        """The SHA-256 of the bytes of some records' files; None without shards."""
+        if not (self.is_whole and rows):
+            return [None] * len(rows)
+        entries = self.records.index.locate(np.array(rows))
+        return [record.read_sha256(self.records.read(entry)) for entry in entries]
 
     def values_of(self, row: int) -> dict[str, Any]:
         """What is said of a record that the other data set does not have."""
-        known = [name for name in _SAID_OF_NEW if name in self.table.column_names]
-        values = {name: self.table[name][row].as_py() for name in known}
+        values = {name: column[row].as_py() for name, column in self._said.items()}
         return {name: value for name, value in values.items() if value not in (None, "")}
 
 
@@ -156,13 +164,14 @@ def find_changes(before_dir: str, now_dir: str, reads_masks: bool = True) -> Cha
     old_of = before.find(now.sources)
     rows = np.flatnonzero(old_of >= 0)
     found = _compare(before, now, old_of[rows], rows, reads_masks and are_whole)
-    for row, own in found.items():
-        if own.pop(_ID, None):  # Other bytes, which are stored otherwise, too: that goes without.
-            own[_CONTENT] = before.hash_of(int(old_of[row])), now.hash_of(row)
-            for name in _OF_STORED.intersection(own):
-                del own[name]
-    names = now.table["source"]
-    changes = [_judge(_at(names, row), _at(names, row), own) for row, own in found.items()]
+    replaced = [row for row, own in found.items() if own.pop(_ID, None)]
+    both = before.hash_all(old_of[replaced].tolist()), now.hash_all(replaced)
+    for row, old, new in zip(replaced, *both, strict=True):
+        found[row][_CONTENT] = old, new
+        for name in _OF_STORED.intersection(found[row]):  # That goes without saying.
+            del found[row][name]
+    names = now.name_all(np.array([*found], int))
+    changes = [_judge(names[row], names[row], own) for row, own in found.items()]
     changes += _pair(before, now, old_of)
     changes += _compare_others(before, now)
     changes.sort(key=lambda change: change.name)
@@ -270,31 +279,32 @@ def _pair(before: _Side, now: _Side, old_of: np.ndarray) -> Iterator[Change]:
     Those of equal bytes were renamed, if the other data set does not know their names at all: what
     was, or is now, a copy was not.
     """
-    was, names = (side.table["source"] for side in (before, now))
     gone_rows = np.ones(len(before.table), bool)
     gone_rows[old_of[old_of >= 0]] = False
+    was = before.name_all(np.flatnonzero(gone_rows))
+    names = now.name_all(np.flatnonzero(old_of < 0))
+    listed = [row for row, path in was.items() if path in now.states]
+    left = [row for row, path in was.items() if path not in now.states]
     gone: dict[str | None, collections.deque[int]] = collections.defaultdict(collections.deque)
-    listed: list[int] = []
-    for row in np.flatnonzero(gone_rows).tolist():
-        is_listed = _at(was, row) in now.states
-        (listed if is_listed else gone[before.hash_of(row)]).append(row)
+    for row, content in zip(left, before.hash_all(left), strict=True):
+        gone[content].append(row)
+    unknown = [row for row, path in names.items() if path not in before.states]
+    may_be_renamed = unknown if gone and now.is_whole else []
     renamed: dict[int, int] = {}
-    for row in np.flatnonzero(old_of < 0).tolist():
-        path = _at(names, row)
-        state = before.states.get(path)
-        if state is None and gone and now.is_whole and (same := gone[now.hash_of(row)]):
+    for row, content in zip(may_be_renamed, now.hash_all(may_be_renamed), strict=True):
+        if same := gone[content]:
             renamed[row] = same.popleft()
-            continue
+    for row in [each for each in names if each not in renamed]:
+        path, state = names[row], before.states.get(names[row])
         said = {name: (None, value) for name, value in now.values_of(row).items()}
         yield _judge(path, None if state is None else path, {_STATE: (state, _RECORD), **said})
     old_rows, rows = (np.array([*each], int) for each in (renamed.values(), renamed))
     found = _compare(before, now, old_rows, rows)
     for row, old in renamed.items():
         values = {name: both for name, both in found.get(row, {}).items() if name != _ID}
-        yield _judge(_at(names, row), _at(was, old), values)
+        yield _judge(names[row], was[old], values)
     for row in itertools.chain(listed, *gone.values()):
-        path = _at(was, row)
-        state = now.states.get(path)
+        path, state = was[row], now.states.get(was[row])
         said = {name: (value, None) for name, value in before.values_of(row).items()}
         yield _judge(None if state is None else path, path, {_STATE: (_RECORD, state), **said})
 
