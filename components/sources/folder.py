@@ -40,7 +40,7 @@ class Folder:
 
     def measure(self, ref: ImageRef) -> ImageRef:
         """A local reference with its file's size and time."""
-        return _measure(ref, os.path.join(self.root, ref.path))
+        return _measure(ref.path, ref.problem, os.path.join(self.root, ref.path))
 
     def read(self, ref: ImageRef, most_bytes: int) -> bytes:
         """See `Source.read`."""
@@ -201,8 +201,8 @@ def _list_folder(
         elif is_folder:
             yield f"{path}/"
         else:
-            ref = ImageRef(path, 0, 0, None if is_file else NOT_A_FILE)
-            yield _measure(ref, entry) if measure else ref
+            problem = None if is_file else NOT_A_FILE
+            yield _measure(path, problem, entry) if measure else ImageRef(path, 0, 0, problem)
 
 
 def is_inside(path: str, folder: str) -> bool:
@@ -230,15 +230,14 @@ def _is_listed(path: str, root: str) -> bool:
     return not any(part.startswith(".") for part in os.path.relpath(target, inside).split("/"))
 
 
-def _measure(ref: ImageRef, file: os.DirEntry | str) -> ImageRef:
+def _measure(path: str, problem: str | None, file: os.DirEntry | str) -> ImageRef:
     try:
         status = file.stat() if isinstance(file, os.DirEntry) else os.stat(file)
     except OSError:  # a link to nowhere, or to itself
-        return ImageRef(ref.path, 0, 0, NOT_A_FILE)
+        return ImageRef(path, 0, 0, NOT_A_FILE)
     # A folder's times say nothing of its files.
     stamp = (status.st_ino, status.st_ctime_ns) if stat.S_ISREG(status.st_mode) else None
-    measured = ref.path, status.st_size, status.st_mtime_ns, ref.problem
-    return ImageRef(*measured, stamp=stamp)
+    return ImageRef(path, status.st_size, status.st_mtime_ns, problem, stamp=stamp)
 
 
 def listing_key(path: str, images_dir: str) -> str:
