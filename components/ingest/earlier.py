@@ -370,6 +370,7 @@ class _Sources:
         self._table = _open_table(path).read_all()  # It is mapped, not read.
         if not self._table.schema.equals(_SCHEMA):  # Another version's, whose keys are others.
             self._table = _SCHEMA.empty_table()
+        self._known = self._table.select(_COLUMNS)
         self._sorted: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self._lock = threading.Lock()
         manifest = read_manifest(data_dir)
@@ -434,8 +435,10 @@ class _Sources:
         wanted = np.frombuffer(b"".join(keys), ">u8")[::2].astype(np.uint64)
         starts, ends = (np.searchsorted(heads, wanted, side) for side in ("left", "right"))
         spans = zip(starts.tolist(), ends.tolist(), strict=True)
-        at = [number for start, end in spans for number in range(start, end)]
-        rows, asked = self._table.select(_COLUMNS).take(pa.array(order[at])).to_pylist(), set(keys)
+        at = [number for start, end in spans for number in order[start:end].tolist()]
+        # A slice each: to take a single row, Arrow does ten times the work.
+        rows = (self._known.slice(number, 1).to_pylist()[0] for number in at)
+        asked = set(keys)
         return [row for row in rows if row[column] in asked]
 
     def _sort(self, column: str) -> tuple[np.ndarray, np.ndarray]:
