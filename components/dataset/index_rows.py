@@ -45,7 +45,6 @@ COLUMNS = {
 }
 """The columns of `index.parquet` that rows are made of, by what they are called here."""
 
-_RAW_FORMATS = pa.array([name.decode() for name in record.RAW_FORMATS])
 _ID_DIGITS = 32
 _WORDS = ROW.itemsize // 4
 _KEYS = np.concatenate([key_words((0,)), key_words((1,))])[:_WORDS]
@@ -76,7 +75,8 @@ def make_rows(table: pa.Table, classes: Sequence[str]) -> np.ndarray:
     rows = np.zeros(len(table), ROW)
     for name in ("offset", "length", "image_length", "height", "width", "channels"):
         rows[name] = table[COLUMNS[name]].to_numpy()
-    rows["is_raw"] = pc.is_in(table["format"], _RAW_FORMATS).to_numpy()
+    raw_formats = pa.array([name.decode() for name in record.RAW_FORMATS])
+    rows["is_raw"] = pc.is_in(table["format"], raw_formats).to_numpy()
     known = pa.array(classes, pa.string())
     rows["label"] = pc.fill_null(pc.index_in(table["label"], known), -1).to_numpy()
     rows["record_id"] = _unhex(table["record_id"].combine_chunks())
