@@ -8,7 +8,8 @@ and 2; and once more with 2, while the task manager that does the main work is k
 Every run must leave the same shards, index, books and manifest, byte for byte, and the same
 `analysis.json` and vocabularies. Prints what each run took, and of that the seconds that Flink
 itself was busy: the rest is the job server's start, the translation and sending the jars.
-Last, a pool whose Python lacks Beam: the job must end with an error, and not stay on the cluster.
+An update on Flink must leave the files of a fresh ingest. Last, a pool whose Python lacks Beam: the
+job must end with an error, and not stay on the cluster.
 Exits with 1 if any run differs.
 """
 
@@ -21,6 +22,7 @@ from benchmarks.flink.broken_pool import check_broken_pool
 from benchmarks.flink.cluster import FlinkCluster, start_cluster
 from benchmarks.flink.drawings import draw_images
 from benchmarks.flink.jobs import Timing, read_results, run_both
+from benchmarks.flink.updating import check_update
 from benchmarks.jars import FLINK, NotAvailable, fetch_job_server
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 
@@ -89,6 +91,7 @@ def main() -> None:
                 compare(source, scratch / f"run-{number}", arguments.limit, cluster)
                 for number, source in enumerate(sources)
             ]
+            same.append(check_update(scratch / "updated", cluster))
             same.append(check_broken_pool(sources[0], scratch / "broken", cluster))
     sys.exit(not all(same))
 
