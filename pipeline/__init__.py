@@ -4,7 +4,6 @@ What most people need is here. Names are imported on first use: TFX alone takes 
 """
 
 import importlib
-import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -54,16 +53,10 @@ _MODULES = {
     "UserError": "components.errors",
 }
 
-_FORMER = {"Said": "Annotations"}  # names of the version before
-
 _OF_TFX = ("ImageExampleGen", "ImageTransform")
 
 
 def __getattr__(name: str) -> Any:
-    if name in _FORMER:
-        message = f"{__name__}.{name} is called {_FORMER[name]} now"
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
-        name = _FORMER[name]
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _OF_TFX:

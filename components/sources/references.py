@@ -1,11 +1,9 @@
 """References to images: small enough to list millions, and grouped into units of work."""
 
 import dataclasses
-import functools
 import hashlib
-import warnings
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 from image_pipeline.components.sources.column_types import Value
 from image_pipeline.components.sources.rows import Compact, Location
@@ -56,41 +54,6 @@ class ImageRef(Compact):
     mask: "ImageRef | None" = None
     location: Location | None = None
     stamp: tuple[int, int] | None = dataclasses.field(default=None, compare=False)
-
-    @property
-    def said(self) -> Annotations | None:
-        """`annotations`, by their former name."""
-        _say_former("ImageRef.said", "annotations")
-        return self.annotations
-
-    @property
-    def place(self) -> Location | None:
-        """`location`, by its former name."""
-        _say_former("ImageRef.place", "location")
-        return self.location
-
-
-def _say_former(former: str, name: str) -> None:
-    """Warns the caller's caller, whose code uses a name of the version before."""
-    warnings.warn(f"{former} is called {name} now", DeprecationWarning, stacklevel=3)
-
-
-def _take_former(init: Callable[..., None]) -> Callable[..., None]:
-    """Lets references be made by the former names of their fields, for one version."""
-
-    @functools.wraps(init)
-    def take(self: ImageRef, *values: Any, **named: Any) -> None:
-        if named:  # There are millions of references, most of them without.
-            for former, field in (("said", "annotations"), ("place", "location")):
-                if former in named:
-                    _say_former(f"ImageRef({former}=…)", field)
-                    named[field] = named.pop(former)
-        init(self, *values, **named)
-
-    return take
-
-
-ImageRef.__init__ = _take_former(ImageRef.__init__)  # type: ignore[method-assign]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

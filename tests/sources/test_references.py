@@ -8,7 +8,6 @@ import pickle
 
 import pytest
 
-import image_pipeline
 from image_pipeline.components.labels.boxes import BoxAnnotation
 from image_pipeline.components.sources.file_names import find_matching
 from image_pipeline.components.sources.references import Annotations, ImageRef, list_fields
@@ -35,20 +34,10 @@ def test_fields_are_those_of_astuple(ref):
     assert json.dumps(list_fields(ref)) == json.dumps(dataclasses.astuple(ref))
 
 
-def test_former_names_mean_the_same_and_say_what_they_are_called_now():
-    with pytest.warns(DeprecationWarning, match=r"image_pipeline.Said is called Annotations now"):
-        former = image_pipeline.Said
-    assert former is Annotations
+def test_a_pickled_reference_is_the_same():
     location = Location("a.tar", "bytes", 512, 3)
-    with pytest.warns(DeprecationWarning, match=r"ImageRef\((said|place)=…\) is called"):
-        ref = ImageRef("a.png", 3, 7, said=Annotations("t.csv:2"), place=location)
-    now = ImageRef("a.png", 3, 7, annotations=Annotations("t.csv:2"), location=location)
-    with pytest.warns(DeprecationWarning, match=r"ImageRef.said is called annotations now"):
-        said = ref.said
-    with pytest.warns(DeprecationWarning, match=r"ImageRef.place is called location now"):
-        place = ref.place
-    assert ref == now and said == now.annotations and place == now.location
-    assert pickle.loads(pickle.dumps(ref)) == now
+    ref = ImageRef("a.png", 3, 7, annotations=Annotations("t.csv:2"), location=location)
+    assert pickle.loads(pickle.dumps(ref)) == ref
 
 
 @pytest.mark.parametrize(
