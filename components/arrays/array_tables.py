@@ -1,6 +1,7 @@
 """Files of arrays as tables: one array has the images, others of the same length are columns."""
 
 import functools
+import itertools
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ import numpy as np
 
 from image_pipeline.components import files
 from image_pipeline.components.arrays.arrays import (
+    CHANNELS,
     OPENERS,
     count_file_bytes,
     modified_at,
@@ -20,9 +22,10 @@ from image_pipeline.components.arrays.stored_array import StoredArray
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.messages import suggest
-from image_pipeline.components.sources.file_names import name_of, split_of
+from image_pipeline.components.sources.file_names import SPLIT_NAMES, name_of, split_of
 from image_pipeline.components.sources.folder import leads_out
 from image_pipeline.components.sources.rows import (
+    NAME,
     EmbeddedImage,
     Location,
     Row,
@@ -30,7 +33,7 @@ from image_pipeline.components.sources.rows import (
     guess_shape,
 )
 from image_pipeline.components.sources.source_kinds import SourceKind
-from image_pipeline.components.sources.understood import noticed
+from image_pipeline.components.sources.understood import noticed, understood
 
 _ROWS_AT_ONCE = 4096
 # Together, of columns of fixed sizes; and rows of those whose cells may have any size.
@@ -45,7 +48,14 @@ _USUAL_LABELS = ("y", "label", "labels", "target", "targets", "classes")
 _USUAL_IMAGES = ("image", "images", "x", "data", "img", "imgs")
 _MASKS = ("mask", "masks", "segmentation", "annotation", "annotations", "label", "labels", "y")
 _ReadCells = Callable[[int, int], list[Any]]
-_RULE = "images are arrays [N, height, width(, channels)] of numbers, or N files such as JPEGs"
+_IMAGE = "image"
+"""The column of images where each is an array by itself."""
+_ONE = f"[height, width, {', '.join(map(str, CHANNELS[:-1]))} or {CHANNELS[-1]}]"
+_RULE = (
+    f"images are arrays [N, height, width(, channels)] of numbers, arrays {_ONE} of one image "
+    "each, or N files such as JPEGs"
+)
+_MOST_SHOWN = 8  # arrays of a file, in messages
 
 
 def read_array_rows(path: str, columns: Mapping[str, str | None]) -> Iterator[Row]:
@@ -61,6 +71,9 @@ def read_array_rows(path: str, columns: Mapping[str, str | None]) -> Iterator[Ro
     arrays = _open(path)
     for other in _files_beside(path, columns):
         arrays |= _open(other)
+    if columns.get("image", _IMAGE) == _IMAGE and _are_classes(arrays):
+        yield from _read_single(path, arrays)
+        return
     image = _choose_image(path, arrays, columns)
     check_rows(path, image.rows, lambda: count_file_bytes(path))
     _check_asked(path, image, arrays, columns)
@@ -146,19 +159,64 @@ def _choose_image(
         return arrays[asked]
     images = [each for each in arrays.values() if each.holds_images]
     if not images:
-        listed = "; ".join(f"{name}: {_describe(each)}" for name, each in arrays.items())
+        shown = itertools.islice(arrays.items(), _MOST_SHOWN)
+        listed = "; ".join(f"{name}: {_describe(each)}" for name, each in shown)
+        listed += f"; … {len(arrays):,} in all" * (len(arrays) > _MOST_SHOWN)
         raise UserError(
             f"{path!r} holds no images ({listed or 'it has no array'}); "
             f"{_RULE}{_suggest_shape(arrays.values())}."
         )
-    return min(images, key=lambda each: _unlikeliness(each.name))
+    image = min(images, key=_unlikeliness)
+    alike = [each for each in images if _unlikeliness(each) == _unlikeliness(image)]
+    alike = [each for each in alike if each.name not in columns.values()]
+    if len(alike) > 1 and (image.rows == 1 or len(image.shape) == 3):
+        first, second = (f"{each.name!r} ({_describe(each)})" for each in alike[:2])
+        raise UserError(
+            f"{path!r} has {len(alike):,} arrays that may be its images, such as {first} and "
+            f"{second}, and no name says which. Each is one image, and its group its class, if a "
+            f"file has nothing but arrays {_ONE} or [1, height, width, channels], and none has a "
+            "usual name of images or masks (x, image, mask …). Name one by "
+            "ingest.columns={image: …}, save them so, or read the file by a generator "
+            "(docs/generators.md)."
+        )
+    return image
+
+
+def _are_classes(arrays: Mapping[str, StoredArray]) -> bool:
+    """Whether a file has a group a class, and nothing in them but arrays of one image each."""
+    usual = (*_USUAL_IMAGES, *_MASKS)
+    return len(arrays) > 1 and all(
+        each.holds_images and each.rows == 1 and name_of(name) not in usual
+        for name, each in arrays.items()
+    )
+
+
+def _read_single(path: str, arrays: Mapping[str, StoredArray]) -> Iterator[Row]:
+    """A row for each array, which is one image, with what its groups name: its split and class."""
+    groups = [name.split("/")[:-1] for name in arrays]
+    are_splits = all(each and each[0].lower() in SPLIT_NAMES for each in groups)
+    have_classes = any(len(each) > are_splits for each in groups)
+    understood(
+        f"{os.path.basename(path)}: each array is one image"
+        + ", its first group its split" * are_splits
+        + ", its last group its class" * have_classes
+    )
+    modified_ns = modified_at(path)
+    for line, (array, own) in enumerate(zip(arrays.values(), groups, strict=True)):
+        (cell,) = _read_cells(functools.partial(_read_images, array, modified_ns), 0, 1)
+        if isinstance(cell, BadImage):
+            yield Row(line, {}, cell.message)
+            continue
+        cells = {_IMAGE: cell, NAME: array.name}
+        cells |= {"split": SPLIT_NAMES[own[0].lower()]} if are_splits else {}
+        yield Row(line, cells | ({"label": own[-1]} if len(own) > are_splits else {}))
 
 
 def _suggest_shape(arrays: Iterable[StoredArray]) -> str:
-    """How to save the first array that may have an image's values in a row; empty if none may."""
-    for array in arrays:
-        if len(array.shape) != 2 or array.problem or array.dtype.kind not in "iuf":
-            continue
+    """How to save arrays of two sides that may be images, or have one in a row; empty if none."""
+    readable = (each for each in arrays if not each.problem and each.dtype.kind in "iuf")
+    flat = [each for each in readable if len(each.shape) == 2]
+    for array in flat:
         save = f"; if its rows are images, save {array.name!r} as .reshape"
         side, _, channels = guess_shape(array.shape[1]) or (0, 0, 0)
         if channels == 1:
@@ -166,14 +224,15 @@ def _suggest_shape(arrays: Iterable[StoredArray]) -> str:
         if channels == 3:
             planes = f".reshape(-1, 3, {side}, {side}).transpose(0, 2, 3, 1)"
             return f"{save}(-1, {side}, {side}, 3), or {planes} if all red values come first"
-    return ""
+    return "; if each is one image, save it as [height, width, 1]" if len(flat) > 1 else ""
 
 
-def _unlikeliness(name: str) -> tuple[int, int]:
-    """Those for training come first, masks last."""
-    called = name_of(name)
+def _unlikeliness(array: StoredArray) -> tuple[bool, bool, int]:
+    """Those of many images come first, then those for training; masks last."""
+    called = name_of(array.name)
     usual = _USUAL_IMAGES.index(called) if called in _USUAL_IMAGES else len(_USUAL_IMAGES)
-    return split_of(name) not in ("", "train", "training"), usual + 9 * (called in _MASKS)
+    is_other = split_of(array.name) not in ("", "train", "training")
+    return array.rows == 1, is_other, usual + 9 * (called in _MASKS)
 
 
 def _check_asked(
@@ -197,9 +256,12 @@ def _check_asked(
                 "another array."
             )
         if array.rows != image.rows:
+            is_one = array.rows == 1 and array.holds_images
+            has = f"is {_describe(array)}" if is_one else f"has {array.rows:,} rows"
             raise UserError(
-                f"ingest.columns names {name!r} as {role}, which has {array.rows:,} rows, but the "
-                f"images {image.name!r} have {image.rows:,}; name arrays of the same length."
+                f"ingest.columns names {name!r} as {role}, which {has}, but the images "
+                f"{image.name!r} have {image.rows:,} ({_describe(image)}); name arrays of the same "
+                "length."
             )
 
 
@@ -311,8 +373,8 @@ def _check_labels(
     if own and all(array.rows != image.rows for array in own):
         raise UserError(
             f"In {path!r} the labels {own[0].name!r} have {own[0].rows:,} rows, but the images "
-            f"{image.name!r} have {image.rows:,}; correct the file, name other labels by "
-            "ingest.columns={label: …}, or none by {label: null}."
+            f"{image.name!r} have {image.rows:,} ({_describe(image)}); correct the file, "
+            "name other labels by ingest.columns={label: …}, or none by {label: null}."
         )
     _check_classes(path, [array for array in own if array.rows == image.rows], columns)
 
@@ -400,8 +462,10 @@ def _describe(array: StoredArray) -> str:
     """What an array is: its type and sides, or why it cannot be read."""
     if array.problem:
         return array.problem
-    sides = ", ".join(map(str, array.shape))
-    return f"{'text' if array.dtype.kind in 'SUO' else array.dtype.name} [{sides}]"
+    is_one = array.holds_images and array.rows == 1 and not array.holds_files
+    sides = ", ".join(map(str, array.shape[is_one:]))
+    type_ = "text" if array.dtype.kind in "SUO" else array.dtype.name
+    return f"{'one image, ' * is_one}{type_} [{sides}]"
 
 
 ARRAYS = SourceKind(

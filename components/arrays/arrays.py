@@ -33,6 +33,9 @@ OPENERS = {
     ".zarr": ("zarr_arrays.open_zarr", "zarr"),
     ".zarr.zip": ("zarr_arrays.open_zarr", "zarr"),
 }
+CHANNELS = (1, 3, 4)
+"""What the last side of an array of three is, if it is one image, gray or in colours."""
+
 _OPEN_FILES = 64
 _MOST_DIMENSIONS, _MOST_ROW_BYTES = 32, 2**48
 _MOST_FILE_BYTES = 32 * 2**20  # of each row of an array of files, filled up to the same length
@@ -183,7 +186,21 @@ def _open_arrays(path: str, modified_ns: int) -> dict[str, StoredArray]:
     else:
         need(extra, f"Reading {path!r}")
         found = ArrayProcess(opener, path).open()
-    return {array.name: _tell_files(_check(array)) for array in found}
+    return {array.name: _tell_files(_check(_tell_image(array))) for array in found}
+
+
+def _tell_image(array: StoredArray) -> StoredArray:
+    """The array, as its one row if its last of three sides says that it is one image by itself."""
+    *sides, channels = array.shape or (0,)
+    if len(sides) != 2 or channels not in CHANNELS or not all(sides) or array.problem:
+        return array
+    return dataclasses.replace(
+        array,
+        shape=(1, *array.shape),
+        read=lambda start, stop: array.read(0, array.rows)[np.newaxis][start:stop],
+        rows_at_once=1,
+        rows_a_question=1,
+    )
 
 
 def _check(array: StoredArray) -> StoredArray:

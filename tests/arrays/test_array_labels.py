@@ -16,7 +16,7 @@ _TAGS = np.array([[0, 1, 1], [1, 0, 0], [0, 0, 0], [1, 1, 1], [1, 1, 0]] * 10)
 def test_rows_that_are_not_one_hot_are_bad(tmp_path):
     labels = np.eye(4)[np.arange(6000) % 4]
     labels[5000] = 0
-    path = write_npz(tmp_path / "a.npz", {"x": np.zeros((6000, 1, 1), np.uint8), "y": labels})
+    path = write_npz(tmp_path / "a.npz", {"x": np.zeros((6000, 1, 2), np.uint8), "y": labels})
     refs = list_refs(path)
     assert [ref.annotations.label for ref in refs[4998:5002]] == ["2", "3", None, "1"]
     assert refs[5000].problem == "bad_row"
@@ -52,7 +52,7 @@ def test_labels_that_name_no_class_are_refused_unless_none_are_wanted(tmp_path, 
 def test_rows_of_0_and_1_are_tags_if_named_so(tmp_path):
     tags = np.tile(_TAGS.astype(np.float32), (100, 1))
     tags[4500] = 2
-    path = write_npz(tmp_path / "a.npz", {"x": np.zeros((5000, 1, 1), np.uint8), "y": tags})
+    path = write_npz(tmp_path / "a.npz", {"x": np.zeros((5000, 1, 2), np.uint8), "y": tags})
     refs = list_refs(path, columns={"label": "y"})
     assert [ref.annotations.further for ref in refs[:3]] == [(["1", "2"],), (["0"],), ([],)]
     assert refs[4500].message == (
