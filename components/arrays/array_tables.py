@@ -93,6 +93,12 @@ def read_array_rows(path: str, columns: Mapping[str, str | None]) -> Iterator[Ro
             f"{os.path.basename(path)}: images are {image.name!r}, and other arrays of images are "
             f"not read: {shown}; ingest.columns={{image: …}} takes another"
         )
+    if unread := [each for each in arrays.values() if each.problem]:
+        more = f", as {len(unread) - 1:,} others are not" * (len(unread) > 1)
+        noticed(
+            f"{os.path.basename(path)}: {unread[0].name!r} is not read{more}: it is "
+            f"{unread[0].problem}"
+        )
     readers = {each.name: _find_reader(each, each.name == label) for each in chosen}
     found = {name: read for name, read in readers.items() if read is not None}
     at_once = min(map(_count_at_once, chosen))
@@ -171,11 +177,13 @@ def _choose_image(
     alike = [each for each in alike if each.name not in columns.values()]
     if len(alike) > 1 and (image.rows == 1 or len(image.shape) == 3):
         first, second = (f"{each.name!r} ({_describe(each)})" for each in alike[:2])
+        beside = [each for each in arrays.values() if each not in images][:1]
+        others = "".join(f", beside {each.name!r} ({_describe(each)})" for each in beside)
         raise UserError(
             f"{path!r} has {len(alike):,} arrays that may be its images, such as {first} and "
-            f"{second}, and no name says which. Each is one image, and its group its class, if a "
-            f"file has nothing but arrays {_ONE} or [1, height, width, channels], and none has a "
-            "usual name of images or masks (x, image, mask …). Name one by "
+            f"{second}{others}, and no name says which. Each is one image, and its group its "
+            f"class, if a file has nothing but arrays {_ONE} or [1, height, width, channels], and "
+            "none has a usual name of images or masks (x, image, mask …). Name one by "
             "ingest.columns={image: …}, save them so, or read the file by a generator "
             "(docs/generators.md)."
         )
@@ -365,11 +373,12 @@ def _check_labels(
         for name, array in arrays.items()
         if name_of(name) in _USUAL_LABELS and split_of(name) == split_of(image.name)
     ]
-    if own and own[0].problem:
+    if own and all(array.problem for array in own):
         raise UserError(
             f"In {path!r} the labels {own[0].name!r} cannot be read: they are {own[0].problem}. "
             "Or name other labels by ingest.columns={label: …}, or none by {label: null}."
         )
+    own = [array for array in own if not array.problem]
     if own and all(array.rows != image.rows for array in own):
         raise UserError(
             f"In {path!r} the labels {own[0].name!r} have {own[0].rows:,} rows, but the images "

@@ -38,12 +38,12 @@ def open_hdf5(path: str, file: Any = None) -> list[StoredArray]:
     found: list[StoredArray] = []
     try:
         for name, item in _walk(opened):
-            if isinstance(item, h5py.ExternalLink):
-                problem = _say_elsewhere([os.fsdecode(item.filename)])
+            if isinstance(item, h5py.Dataset):
+                found.append(_describe(path, name, item))
+            elif not isinstance(item, h5py.Datatype):
+                problem = _explain_link(item)
                 link = StoredArray(path, name, (), np.dtype("u1"), read_nothing, problem=problem)
                 found.append(link)
-            elif isinstance(item, h5py.Dataset):
-                found.append(_describe(path, name, item))
     except (RuntimeError, KeyError, TypeError, SystemError, UnicodeError) as error:
         # HDF5's errors, as h5py names them.
         newest = h5py.version.hdf5_version
@@ -52,8 +52,17 @@ def open_hdf5(path: str, file: Any = None) -> list[StoredArray]:
     return found
 
 
-def _walk(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset | h5py.ExternalLink]]:
+def _explain_link(link: h5py.SoftLink | h5py.ExternalLink) -> str:
+    """Why it is not followed: into another file it never is, and in this one to what is listed."""
+    if isinstance(link, h5py.ExternalLink):
+        return _say_elsewhere([os.fsdecode(link.filename)])
+    return f"a soft link to {link.path!r}, and arrays are read by their own names; name that one"
+
+
+def _walk(file: h5py.File) -> Iterator[tuple[str, Any]]:
     """What is in a file, by its name: each once, however many names and loops lead to it.
+
+    Links are given as they are: HDF5 would follow them into other files.
 
     From group to group, and not by HDF5's own visit, which looks each up from the root.
     """
@@ -66,9 +75,8 @@ def _walk(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset | h5py.ExternalLi
             waiting.pop()
             continue
         link = group.get(name, getlink=True)
-        if isinstance(link, h5py.ExternalLink):
-            yield folder + name, link
         if not isinstance(link, h5py.HardLink):
+            yield folder + name, link
             continue
         item = group[name]
         address = h5py.h5o.get_info(item.id).addr

@@ -10,6 +10,7 @@ from image_pipeline.components.arrays.arrays import reopen_arrays
 from image_pipeline.components.arrays.hdf5_arrays import open_hdf5
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
+from image_pipeline.components.sources.understood import collect
 from tests.array_files import IMAGES, write_files, write_hdf5
 from tests.arrays.test_array_tables import list_refs
 
@@ -159,6 +160,9 @@ def test_values_that_lie_in_other_files_are_not_read(tmp_path):
     assert found == {
         "external": rule.format("'raw'"),
         "group/link": rule.format("'gone.h5'"),
+        "group/nowhere": (
+            "a soft link to '/none', and arrays are read by their own names; name that one"
+        ),
         "virtual": rule.format("'other0.h5', 'other10.h5', 'other20.h5' …"),
     }
     with pytest.raises(
@@ -179,11 +183,43 @@ def test_labels_in_other_files_are_named(tmp_path):
     assert len(list_refs(path, columns={"label": None})) == 50
 
 
-def test_soft_links_to_arrays_change_nothing(tmp_path):
-    path = write_hdf5(tmp_path / "a.h5", {"x": IMAGES, "y": np.arange(50)})
+@pytest.mark.e2e
+def test_soft_links_are_named_and_arrays_read_once_by_their_own_names(tmp_path):
+    """Also where one leads into another file, which is not opened."""
+    write_hdf5(tmp_path / "other.h5", {"x": IMAGES})
+    path = write_hdf5(tmp_path / "a.h5", {"x": IMAGES, "y": np.arange(50), "raw": -np.arange(50)})
     with h5py.File(path, "a") as file:
-        file["label"], file["also"] = h5py.SoftLink("/y"), h5py.SoftLink("/")
-    assert list(_open(path)) == ["x", "y"]
+        file["other"], file["via"] = h5py.ExternalLink("other.h5", "/"), h5py.SoftLink("/other/x")
+        file["all"], file["label"] = h5py.SoftLink("/"), h5py.SoftLink("/raw")
+    with collect() as notes:
+        assert [ref.annotations.label for ref in list_refs(path)[:2]] == ["0", "1"]
+    links = {name: array.problem for name, array in _open(path).items() if array.problem}
+    rule = "a soft link to {!r}, and arrays are read by their own names; name that one"
+    assert list(links) == ["all", "label", "other", "via"]
+    assert links["all"] == rule.format("/")
+    assert links["via"] == rule.format("/other/x")
+    assert notes.noticed == [
+        f"a.h5: 'all' is not read, as 3 others are not: it is {rule.format('/')}"
+    ]
+    with pytest.raises(UserError, match=r"'label' as label, but in .* it is a soft link to '/raw'"):
+        list_refs(path, columns={"label": "label"})
+    with h5py.File(path, "a") as file:
+        del file["y"]
+    with pytest.raises(UserError, match=r"labels 'label' cannot be .* are a soft link to '/raw'"):
+        list_refs(path)
+    assert [ref.annotations.label for ref in list_refs(path, columns={"label": "raw"})[:2]] == [
+        "0",
+        "-1",
+    ]
+
+
+@pytest.mark.e2e
+def test_links_beside_single_images_are_refused(tmp_path):
+    path = write_hdf5(tmp_path / "a.h5", {"cat/0": IMAGES[0], "cat/1": IMAGES[1]})
+    with h5py.File(path, "a") as file:
+        file["test/cat/0"] = h5py.SoftLink("/cat/0")
+    with pytest.raises(UserError, match=r"beside 'test/cat/0' \(a soft link to '/cat/0', and arr"):
+        list_refs(path)
 
 
 @pytest.mark.e2e
