@@ -62,9 +62,8 @@ def _explain_link(link: h5py.SoftLink | h5py.ExternalLink) -> str:
 def _walk(file: h5py.File) -> Iterator[tuple[str, Any]]:
     """What is in a file, by its name: each once, however many names and loops lead to it.
 
-    Links are given as they are: HDF5 would follow them into other files.
-
-    From group to group, and not by HDF5's own visit, which looks each up from the root.
+    Links are given as they are: HDF5 would follow them into other files. From group to group, and
+    not by HDF5's own visit, which looks each up from the root.
     """
     root = file["/"]
     seen, waiting = {h5py.h5o.get_info(root.id).addr}, [("", root, iter(sorted(root)))]
@@ -75,11 +74,9 @@ def _walk(file: h5py.File) -> Iterator[tuple[str, Any]]:
             waiting.pop()
             continue
         link = group.get(name, getlink=True)
-        if not isinstance(link, h5py.HardLink):
-            yield folder + name, link
-            continue
-        item = group[name]
-        address = h5py.h5o.get_info(item.id).addr
+        is_here = isinstance(link, h5py.HardLink)
+        item = group[name] if is_here else link
+        address = h5py.h5o.get_info(item.id).addr if is_here else folder + name
         if address in seen:
             continue
         seen.add(address)

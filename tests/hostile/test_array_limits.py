@@ -320,7 +320,7 @@ def test_groups_that_are_deep_or_lead_back(tmp_path):
         file["z"] = h5py.ExternalLink("other.h5", "X")
     found = open_hdf5(str(tmp_path / "a.h5"))
     assert [array.name for array in found] == ["a/X", "soft", "z"]
-    assert "in another file, 'other.h5'" in found[1].problem
+    assert "in another file, 'other.h5'" in found[2].problem
     with h5py.File(tmp_path / "b.h5", "w") as file:
         group = file
         for _ in range(120):
