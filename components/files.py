@@ -362,6 +362,13 @@ def list_files(folder: str, pattern: str) -> list[str]:
     return remote.list_files(folder, pattern)
 
 
+def list_latest(folder: str, name: str) -> list[str]:
+    """The files of a name in the folders of a folder, the one that was written last first."""
+    return sorted(
+        list_files(folder, f"*/{name}"), key=lambda each: stat_file(each)[1], reverse=True
+    )
+
+
 def list_remote_tree(folder: str) -> Iterator[tuple[str, int, int]]:
     """All files below a URI, sorted: path relative to it, size in bytes, modification time in ns.
 

@@ -12,7 +12,6 @@ elsewhere. It may be deleted; the next ingest then reads all files.
 import contextlib
 import dataclasses
 import functools
-import glob
 import hashlib
 import importlib.metadata
 import json
@@ -264,11 +263,17 @@ def fingerprint_sources(listing: Listing) -> str:
 
 
 def find_latest(folder: str) -> Earlier | None:
-    """The same of the data set in a folder of data sets that was written last."""
-    if not files.is_local(folder):
+    """The same of the data set in a folder of data sets that was written last.
+
+    All images are read without one: of what is damaged, or of a store that refuses to be listed,
+    only the log says so.
+    """
+    try:
+        paths = files.list_latest(folder, SOURCES)
+    except UserError as error:
+        _LOG.warning("%s", error)
         return None
-    paths = glob.glob(os.path.join(glob.escape(folder), "*", SOURCES))
-    for path in sorted(paths, key=os.path.getmtime, reverse=True):
+    for path in paths:
         try:
             if (earlier := find_earlier(os.path.dirname(path), "times")) is not None:
                 return earlier

@@ -90,9 +90,7 @@ def read_sums(folder: str, view: ViewOptions) -> KeptSums:
 
 def find_latest(folder: str) -> str | None:
     """The graph whose sums were written last, of those in a folder; None if there is none."""
-    found = files.list_files(folder, f"*/{_FILE}")
-    latest = max(found, key=lambda path: files.stat_file(path)[1], default=None)
-    return None if latest is None else os.path.dirname(latest)
+    return next(map(os.path.dirname, files.list_latest(folder, _FILE)), None)
 
 
 @functools.lru_cache(maxsize=1)

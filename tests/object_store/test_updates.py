@@ -13,6 +13,7 @@ from image_pipeline.components.dataset.paths import (
     INDEX,
     MANIFEST,
     ROWS,
+    SOURCES,
     VERSIONS,
     in_split,
 )
@@ -22,7 +23,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.certificate import FedBatches, certify
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.ingest import prepare_chunk
-from image_pipeline.components.ingest.earlier import count_taken, find_earlier
+from image_pipeline.components.ingest.earlier import count_taken, find_earlier, find_latest
 from image_pipeline.components.stores import remote
 from image_pipeline.components.views.options import ViewOptions
 from tests.drawings import draw, encode_png
@@ -57,6 +58,20 @@ def test_only_what_changed_is_read(store, tmp_path, monkeypatch, places):
     assert (sorted(read), count_taken(after)) == (["a/3.png", "b/new.png"], 11)
     ingest(images, str(tmp_path / "fresh"))
     assert read_tree(after) == read_tree(str(tmp_path / "fresh"))
+
+
+def test_a_run_takes_from_the_data_set_that_was_written_last(store, tmp_path):
+    images, runs = f"{store.uri}/latest/images", f"{store.uri}/latest/runs"
+    assert find_latest(runs) is None
+    _write(images, [f"{label}/{number}.png" for label in "ab" for number in range(6)], 0)
+    ingest(images, f"{runs}/7")
+    ingest(images, f"{runs}/10")
+    assert find_latest(runs) == find_earlier(f"{runs}/10", "times")
+    _write(images, ["b/new.png"], 50)
+    ingest(images, f"{runs}/8", find_latest(runs))
+    assert count_taken(f"{runs}/8") == 12 and find_latest(runs).data_dir == f"{runs}/8"
+    files.write_file(f"{runs}/8/{SOURCES}", b"damaged")
+    assert find_latest(runs) == find_earlier(f"{runs}/10", "times")
 
 
 _OPTIONS = {"shards": 2, "splits": {"train": 0.7, "eval": 0.3}, "max_bad_fraction": 0.5}
