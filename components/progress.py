@@ -84,13 +84,17 @@ def reach(seen: Progress) -> None:
 
 @contextlib.contextmanager
 def named(what: str) -> Iterator[None]:
-    """Names what this thread does while the block runs, for `look_slow`."""
+    """Names what this thread does while the block runs, for `look_slow`; the innermost counts."""
     thread = threading.get_ident()
+    before = _named.get(thread)
     _named[thread] = time.monotonic(), what
     try:
         yield
     finally:
-        _named.pop(thread, None)
+        if before is None:
+            _named.pop(thread, None)
+        else:
+            _named[thread] = before
 
 
 def look_slow(seconds: float) -> tuple[str, float] | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from image_pipeline.components import files
+from image_pipeline.components import files, progress
 from image_pipeline.components.archives.file_bytes import FileBytes
 from image_pipeline.components.arrays import array_worker
 from image_pipeline.components.arrays.stored_array import StoredArray, read_range
@@ -107,7 +107,8 @@ class ArrayProcess:
             child = _start(self, os.getpid(), self._ends)
             answer, begun_s = None, time.monotonic()
             try:
-                answer = self._talk(child, question)
+                with progress.named(f"reading {self.path}"):
+                    answer = self._talk(child, question)
             finally:
                 if answer is None:
                     child.kill()  # Or the next question would get this one's answer.

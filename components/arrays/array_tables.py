@@ -55,7 +55,7 @@ _RULE = (
     f"images are arrays [N, height, width(, channels)] of numbers, arrays {_ONE} of one image "
     "each, or N files such as JPEGs"
 )
-_MOST_SHOWN = 8  # arrays of a file, in messages
+_MOST_SHOWN = 3  # arrays of a file, in messages
 
 
 def read_array_rows(path: str, columns: Mapping[str, str | None]) -> Iterator[Row]:
@@ -170,7 +170,8 @@ def _choose_image(
         listed += f"; … {len(arrays):,} in all" * (len(arrays) > _MOST_SHOWN)
         raise UserError(
             f"{path!r} holds no images ({listed or 'it has no array'}); "
-            f"{_RULE}{_suggest_shape(arrays.values())}."
+            f"{_RULE}{_suggest_shape(arrays.values())}. A generator reads what is stored otherwise "
+            "(docs/generators.md)."
         )
     image = min(images, key=_unlikeliness)
     alike = [each for each in images if _unlikeliness(each) == _unlikeliness(image)]

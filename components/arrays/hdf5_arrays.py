@@ -17,6 +17,7 @@ from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 
 _BLOCK_BYTES = 4 * 2**20  # of a data set without chunks that HDF5 reads: rows of it that are kept
 _MOST_ITEMS, _MOST_DEEP = 100_000, 100
+_WAY_OUT = "save files as one array [N] of variable-length uint8, and pixels as arrays of numbers"
 _FLETCHER32, _FLETCHER32_BYTES = h5py.h5z.FILTER_FLETCHER32, 4
 
 
@@ -90,20 +91,20 @@ def _walk(file: h5py.File) -> Iterator[tuple[str, Any]]:
 
 
 def _describe(path: str, name: str, item: h5py.Dataset) -> StoredArray:
-    shape, dtype, problem = item.shape or (), item.dtype, _find_problem(item)
+    # Elements that are arrays themselves are further sides, as h5py reads them.
+    shape, dtype = (item.shape or ()) + item.dtype.shape, item.dtype.base
+    problem = _find_problem(item)
     describe = functools.partial(StoredArray, path, name, shape)
-    if problem or not shape:
-        return describe(np.dtype("u1"), read_nothing, problem=problem)
+    plain = np.dtype(dtype.str)  # What h5py notes in it is not pickled.
+    if problem or not item.shape:
+        return describe(np.dtype("u1") if problem else plain, read_nothing, problem=problem)
     if h5py.check_vlen_dtype(dtype) == np.uint8:
-        holds_files = len(shape) == 1
-        return describe(np.dtype(object), _read_files(item), holds_files=holds_files)
+        return describe(np.dtype(object), _read_files(item), holds_files=True)
     if names := h5py.check_enum_dtype(dtype):
         return describe(np.dtype(object), _read_names(item, names), _count_together(item))
-    is_as_stored = item.id.get_type() == h5py.h5t.py_create(dtype)
+    is_as_stored = item.id.get_type() == h5py.h5t.py_create(item.dtype)
     offset = item.id.get_offset() if is_as_stored else None  # None of chunks, and of no values
     together = 1 if offset is not None else _count_together(item)
-    # What h5py notes in it is not pickled.
-    plain = dtype if dtype.kind == "V" else np.dtype(dtype.str)
     return describe(plain, _reader(item), together, offset=offset)
 
 
@@ -122,11 +123,18 @@ def _find_problem(item: h5py.Dataset) -> str:
             return f"packed by {named!r}, which is not installed; repack it: h5repack -f GZIP=4"
     if item.chunks and (problem := find_misfit(item.shape, item.chunks, item.dtype.itemsize)):
         return problem
-    vlen = h5py.check_vlen_dtype(item.dtype)
-    if not item.dtype.hasobject or vlen == np.uint8 or h5py.check_string_dtype(item.dtype):
+    dtype = item.dtype.base
+    vlen = h5py.check_vlen_dtype(dtype)
+    if dtype.names:
+        return f"of records of {', '.join(dtype.names)}; save each of these as an array of its own"
+    sides = (item.shape or ()) + item.dtype.shape
+    if vlen == np.uint8:
+        return "" if len(sides) == 1 else f"of files [{', '.join(map(str, sides))}]; {_WAY_OUT}"
+    if dtype.kind == "V":
+        return f"of opaque bytes; {_WAY_OUT}"
+    if not dtype.hasobject or h5py.check_string_dtype(dtype):
         return ""
-    what = f"lists of {vlen}" if vlen else "references"
-    return f"of {what}; images of various sizes are stored as files"
+    return f"of {f'lists of {vlen}' if vlen else 'references'}; {_WAY_OUT}"
 
 
 def _say_elsewhere(paths: Iterable[str]) -> str:

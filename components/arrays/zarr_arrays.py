@@ -21,6 +21,10 @@ _ARRAY, _GROUP = ".zarray", ".zgroup"
 _MOST_DEEP = 100  # groups in each other
 _MOST_SIDE = 2**62
 _FILES, _TEXTS = "vlen-bytes", "vlen-utf8"
+_OBJECTS = (
+    "of Python objects, which are never unpickled; write texts with object_codec=VLenUTF8(), and "
+    "files with VLenBytes(), both of numcodecs"
+)
 
 # A store names its codecs itself, so none may run code: one unpickles, and installed packages may
 # bring others. This is for all of the process, which is one that reads a store.
@@ -41,15 +45,13 @@ def open_zarr(path: str, file: Any = None) -> list[StoredArray]:
     """
     if file is not None:
         raise UserError(f"Zarr is read from a local disk only, got {path!r}; copy it there.")
-    if os.path.isfile(os.path.join(path, "zarr.json")):
-        raise ValueError("it has Zarr's format 3; write it as zarr_format=2")
     try:
         store = zarr.ZipStore(path, mode="r") if os.path.isfile(path) else _Folder(path)
         return [_describe(path, folder, store) for folder in _list_arrays(store)]
     except (files.OutsideError, UserError):
         raise
     except Exception as error:  # Of what others wrote, the libraries raise anything.
-        raise ValueError(f"it is not a Zarr store ({_tell(error)})") from error
+        raise ValueError(f"it is not a Zarr store that can be read ({_tell(error)})") from error
 
 
 class _Folder(zarr.DirectoryStore):
@@ -86,7 +88,12 @@ def _list_arrays(store: Any) -> Iterator[str]:
             names = sorted(store.listdir(folder), reverse=True)
             waiting += [prefix + name for name in names if name and name[0] != "."]
         elif not folder:
-            raise ValueError(f"it has neither {_ARRAY} nor {_GROUP}")
+            if "zarr.json" in store:
+                raise ValueError("it has Zarr's format 3; write it as zarr_format=2")
+            raise ValueError(
+                f"it has neither {_ARRAY} nor {_GROUP}; give the folder that has one, or a zip "
+                "file of what is in that folder"
+            )
 
 
 def _describe(path: str, folder: str, store: Any) -> StoredArray:
@@ -101,13 +108,19 @@ def _describe(path: str, folder: str, store: Any) -> StoredArray:
             if isinstance(cause, UnknownCodecError):
                 how = "which is not read; write it with another codec"
                 return bad(problem=f"packed by {cause.codec_id}, {how}")
+        # Zarr tries to find the type's sides in a filter that is not there.
+        if (
+            isinstance(error, zarr.errors.MetadataError)
+            and b'"|O"' in store[f"{folder}/{_ARRAY}".lstrip("/")]
+        ):
+            return bad(problem=_OBJECTS)
         raise ValueError(f"{name!r}: {_tell(error)}") from error
     _check_sides(name, item.shape, item.chunks)
     codec = item.filters[0].codec_id if item.filters else ""
     if item.dtype.kind not in "biufcSUO" or not item.dtype.itemsize:
-        return bad(problem=f"of the type {item.dtype}, which is not read")
+        return bad(problem=f"of the type {item.dtype}, which is not read; save numbers, or texts")
     if item.dtype.hasobject and codec not in (_FILES, _TEXTS):
-        return bad(problem="of Python objects, which are never unpickled")
+        return bad(problem=_OBJECTS)
     if misfit := find_misfit(item.shape, item.chunks, item.dtype.itemsize) if item.shape else "":
         return bad(problem=misfit)
     # Zarr would unpack a whole chunk into memory that is not cleared, however short it is.

@@ -124,11 +124,11 @@ class Speed:
     def describe(self, now: "progress.Progress | None") -> str:
         """The progress in words; the seconds elapsed if nothing is counted."""
         moment_s = self._clock()
-        if now is None:
-            return f"{moment_s - self._started_s:,.0f} s"
-        self._see(moment_s, now)
-        since_s, first = self._seen[0]
-        told = describe_progress(now, now.done - first.done, moment_s - since_s)
+        told = f"{moment_s - self._started_s:,.0f} s"
+        if now is not None:
+            self._see(moment_s, now)
+            since_s, first = self._seen[0]
+            told = describe_progress(now, now.done - first.done, moment_s - since_s)
         slow = progress.look_slow(_SLOW_S)
         return told if slow is None else f"{told}; {printable(slow[0])} for {slow[1]:,.0f} s"
 

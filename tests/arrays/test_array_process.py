@@ -11,6 +11,7 @@ import numpy as np
 import psutil
 import pytest
 
+from image_pipeline.components import progress
 from image_pipeline.components.arrays import array_process
 from image_pipeline.components.arrays.array_process import ArrayProcess
 from image_pipeline.components.arrays.array_tables import read_array_rows
@@ -103,6 +104,21 @@ def test_an_answer_that_nobody_waited_for_is_not_the_next_one(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         array.read(10, 20)
     assert np.array_equal(array.read(20, 30), ROWS[20:30])
+
+
+def test_the_file_that_is_waited_for_is_named(monkeypatch):
+    receive, seen = array_process.Child.receive, []
+
+    def note(child, until_s):
+        seen.append(progress.look_slow(0)[0])
+        return receive(child, until_s)
+
+    monkeypatch.setattr(array_process.Child, "receive", note)
+    with progress.named("reading a/00000010"):
+        _open()["x"].read(10, 11)
+        assert progress.look_slow(0)[0] == "reading a/00000010"
+    assert seen == ["reading a", "reading a"]
+    assert progress.look_slow(0) is None
 
 
 def test_few_processes_are_kept_and_those_that_are_forgotten_end(monkeypatch):

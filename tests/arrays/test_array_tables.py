@@ -294,7 +294,7 @@ def test_flat_images_are_refused_with_the_shape_to_save(tmp_path, columns, value
     path = write_npz(tmp_path / "a.npz", arrays)
     with pytest.raises(UserError) as caught:
         list(read_array_rows(str(path), columns))
-    assert str(caught.value).endswith(hint)
+    assert hint in str(caught.value)
     assert f"uint8 [4, {values}]" in str(caught.value)
 
 

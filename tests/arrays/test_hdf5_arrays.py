@@ -249,11 +249,42 @@ def test_references_to_other_data_sets_are_no_images(tmp_path):
         for name, dtype in kinds.items():
             file.create_dataset(name, (len(IMAGES),), dtype)
     problems = {name: array.problem for name, array in _open(tmp_path / "a.h5").items()}
+    rule = "; save files as one array [N] of variable-length uint8, and pixels as arrays of numbers"
     assert problems == {
-        "lists": "of lists of float32; images of various sizes are stored as files",
-        "pointers": "of references; images of various sizes are stored as files",
+        "lists": "of lists of float32" + rule,
+        "pointers": "of references" + rule,
         "x": "",
     }
+
+
+@pytest.mark.parametrize("settings", [{}, {"chunks": (7, 4), "compression": "gzip"}])
+def test_elements_that_are_arrays_are_further_sides(tmp_path, settings):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        pixel = np.dtype((DEEP.dtype, DEEP.shape[2:]))
+        file.create_dataset("x", DEEP.shape[:2], pixel, **settings)[...] = DEEP
+    array = _open(tmp_path / "a.h5")["x"]
+    assert (array.shape, array.dtype) == (DEEP.shape, DEEP.dtype)
+    assert (array.offset is None) == bool(settings)
+    for start, stop in [(0, 50), (3, 9), (49, 50)]:
+        assert np.array_equal(array.read(start, stop), DEEP[start:stop])
+
+
+def test_what_is_neither_numbers_texts_nor_files_says_how_to_save_it(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["records"] = np.zeros(3, [("image", "u1", (8, 9, 3)), ("label", "i4")])
+        file["opaque"], file["one"] = np.array([np.void(b"abc")] * 3), np.void(b"abc")
+        file.create_dataset("files", (3, 1), h5py.vlen_dtype(np.uint8))
+        file["number"] = np.int16(7)
+    arrays = _open(tmp_path / "a.h5")
+    how = "; save files as one array [N] of variable-length uint8, and pixels as arrays of numbers"
+    assert {name: array.problem for name, array in arrays.items()} == {
+        "files": "of files [3, 1]" + how,
+        "number": "",
+        "one": "of opaque bytes" + how,
+        "opaque": "of opaque bytes" + how,
+        "records": "of records of image, label; save each of these as an array of its own",
+    }
+    assert (arrays["number"].shape, arrays["number"].dtype) == ((), np.int16)
 
 
 # Of several collections of HDF5's; empty ones; and a zero within.

@@ -132,9 +132,10 @@ def test_many_gray_images_without_channels_are_refused_in_a_short_sentence(tmp_p
     with pytest.raises(UserError) as caught:
         list_refs(path)
     assert str(caught.value).endswith(
-        "cat/7: uint8 [8, 9]; … 2,000 in all); images are arrays [N, height, width(, channels)] of "
+        "cat/2: uint8 [8, 9]; … 2,000 in all); images are arrays [N, height, width(, channels)] of "
         "numbers, arrays [height, width, 1, 3 or 4] of one image each, or N files such as JPEGs; "
-        "if each is one image, save it as [height, width, 1]."
+        "if each is one image, save it as [height, width, 1]. A generator reads what is stored "
+        "otherwise (docs/generators.md)."
     )
 
 

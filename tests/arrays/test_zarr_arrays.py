@@ -1,6 +1,8 @@
 """Zarr: chunks that are damaged or were never written, texts and files, and what is refused."""
 
 import json
+import re
+import zipfile
 
 import numcodecs
 import numpy as np
@@ -86,11 +88,37 @@ def test_texts_files_and_objects(tmp_path):
 
 def test_a_folder_that_is_none_and_format_3(tmp_path):
     (tmp_path / "a.zarr").mkdir()
-    with pytest.raises(UserError, match=r"a.zarr' cannot be read: it is not a Zarr store"):
+    with pytest.raises(UserError, match=r"a.zarr' cannot be read: it is not a Zarr store that"):
         list_refs(tmp_path / "a.zarr")
     (tmp_path / "a.zarr/zarr.json").write_text(json.dumps({"zarr_format": 3}))
     with pytest.raises(UserError, match="it has Zarr's format 3; write it as zarr_format=2"):
         list_refs(tmp_path / "a.zarr")
+
+
+@pytest.mark.parametrize(
+    ("member", "said"),
+    [
+        ("zarr.json", "it has Zarr's format 3; write it as zarr_format=2"),
+        ("a.zarr/.zgroup", "neither .zarray nor .zgroup; give the folder that has one, or a zip"),
+    ],
+)
+def test_a_zip_file_of_format_3_and_one_of_the_folder_itself(tmp_path, member, said):
+    with zipfile.ZipFile(tmp_path / "a.zarr.zip", "w") as packed:
+        packed.writestr(member, json.dumps({"zarr_format": 3}))
+    with pytest.raises(UserError, match=re.escape(said)):
+        list_refs(tmp_path / "a.zarr.zip")
+
+
+def test_objects_without_a_filter_are_named_and_cost_no_other_array(tmp_path):
+    path = write_zarr(tmp_path / "a.zarr", {"x": IMAGES, "other": np.arange(50)})
+    found = json.loads((path / "other/.zarray").read_text())
+    (path / "other/.zarray").write_text(json.dumps(found | {"dtype": "|O", "filters": None}))
+    arrays = reopen_arrays(str(path))
+    assert arrays["other"].problem == (
+        "of Python objects, which are never unpickled; write texts with object_codec=VLenUTF8(), "
+        "and files with VLenBytes(), both of numcodecs"
+    )
+    assert np.array_equal(arrays["x"].read(0, 50), IMAGES)
 
 
 @pytest.mark.parametrize("name", ["x/2.0.0.0", "x/.zarray"])
@@ -103,7 +131,9 @@ def test_a_damaged_zip_file(tmp_path, name):
     data[data.index(name.encode()) + len(name) + 5] ^= 1
     path.write_bytes(data)
     if name.endswith(".zarray"):
-        with pytest.raises(ValueError, match=r"it is not a Zarr store \('x': Bad CRC-32"):
+        with pytest.raises(
+            ValueError, match=r"it is not a Zarr store that can be read \('x': Bad CRC-32"
+        ):
             reopen_arrays(str(path))
         return
     (array,) = reopen_arrays(str(path)).values()
@@ -115,7 +145,9 @@ def test_a_damaged_zip_file(tmp_path, name):
 def test_metadata_that_says_nothing(tmp_path):
     write_zarr(tmp_path / "a.zarr", {"x": IMAGES})
     (tmp_path / "a.zarr" / ".zgroup").write_text("{}")
-    with pytest.raises(ValueError, match=r"it is not a Zarr store \(unsupported zarr format"):
+    with pytest.raises(
+        ValueError, match=r"it is not a Zarr store that can be read \(unsupported zarr format"
+    ):
         reopen_arrays(str(tmp_path / "a.zarr"))
 
 

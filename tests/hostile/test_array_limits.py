@@ -74,7 +74,7 @@ def test_no_codec_of_zarr_unpickles(tmp_path):
     assert found == dict.fromkeys(("numbers", "objects", "structures"), problem)
     other = {"dtype": "|O", "filters": [{"id": "json2"}]}
     (array,) = reopen_arrays(write_array(tmp_path / "b.zarr", b"", **other)).values()
-    assert array.problem == "of Python objects, which are never unpickled"
+    assert array.problem.startswith("of Python objects, which are never unpickled; write texts")
     assert not ran.exists()
 
 
@@ -166,14 +166,16 @@ def test_an_array_of_zarr_that_is_not_read(tmp_path, metadata, problem):
         *({"shape": sides} for sides in ([4, -8, 8, 3], [4, 2**64, 8, 3], ["a"], 4, [True] * 4)),
         *({"chunks": sides} for sides in ([1, 8, 8], [0, 8, 8, 3], [1.5, 8, 8, 3])),
         *({"compressor": {"id": "blosc", "x": 1}}, {"compressor": 5}, {"filters": "x"}),
-        *({"fill_value": "x"}, {"dtype": "|O"}, {"zarr_format": 1}),
+        *({"fill_value": "x"}, {"zarr_format": 1}),
     ],
 )
 def test_metadata_that_lies_is_refused_in_a_sentence(tmp_path, changed):
     path = write_array(tmp_path / "a.zarr", b"")
     stated = json.loads((tmp_path / "a.zarr/X/.zarray").read_text()) | changed
     (tmp_path / "a.zarr/X/.zarray").write_text(json.dumps(stated))
-    with pytest.raises(ValueError, match=r"it is not a Zarr store \('X'(:| has ).*\w"):
+    with pytest.raises(
+        ValueError, match=r"it is not a Zarr store that can be read \('X'(:| has ).*\w"
+    ):
         reopen_arrays(path)
 
 
@@ -182,7 +184,7 @@ def test_metadata_that_lies_is_refused_in_a_sentence(tmp_path, changed):
 def test_metadata_of_any_kind_is_refused_in_a_sentence(tmp_path, text):
     path = write_array(tmp_path / "a.zarr", b"")
     (tmp_path / "a.zarr/X/.zarray").write_text(text)
-    with pytest.raises(ValueError, match="it is not a Zarr store "):
+    with pytest.raises(ValueError, match="it is not a Zarr store that can be read "):
         reopen_arrays(path)
 
 
@@ -374,7 +376,7 @@ def test_a_zip_file_whose_folders_have_no_names_or_are_deep(tmp_path):
     with zipfile.ZipFile(path, "w") as file:
         for depth in range(110):
             file.writestr("x/" * depth + ".zgroup", group)
-    with pytest.raises(ValueError, match=r"Zarr store .it is more than 100 groups deep"):
+    with pytest.raises(ValueError, match=r"can be read .it is more than 100 groups deep"):
         reopen_arrays(str(path))
 
 

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from image_pipeline.components import progress
 from image_pipeline.components.progress import Progress
+from image_pipeline.show import progress as progress_lines
 from image_pipeline.show.progress import ComponentProgress, Speed, describe_progress
 from image_pipeline.tfx_metadata import ComponentRun
 
@@ -51,6 +52,13 @@ def test_speed_is_measured_from_where_the_work_was_first_seen():
     assert speed.describe(Progress("steps", 100, done=50)) == "50 of 100 steps"
     assert speed.describe(Progress("steps", 100, done=75)).startswith("75 of 100 steps, ")
     assert speed.describe(Progress("images", 7, done=3)) == "3 of 7 images"
+
+
+def test_what_takes_long_is_named_before_anything_is_counted(monkeypatch):
+    monkeypatch.setattr(progress_lines, "_SLOW_S", 0.0)
+    with progress.named("reading train.h5"):
+        assert Speed().describe(None) == "0 s; reading train.h5 for 0 s"
+    assert Speed().describe(None) == "0 s"
 
 
 class _Clock:
