@@ -14,6 +14,7 @@ from image_pipeline.components.dataset.manifest import (
 from image_pipeline.components.dataset.other_records import (
     explain_no_data_set,
     explain_other_records,
+    explain_version_name,
 )
 from image_pipeline.components.dataset.paths import MANIFEST, QUARANTINE, WORK, in_split
 from image_pipeline.components.errors import UserError
@@ -191,8 +192,10 @@ def find_graph(folder: str) -> tuple[str, int]:
     if not found:
         what = "holds no transform graph" if files.exists(folder) else "does not exist"
         raise UserError(
-            f"{folder!r} {what}: there must be {contract.ANALYSIS} in it, or in {GRAPHS}/<number>; "
-            "give the --output of `image-pipeline run`, or a transform graph's own folder."
+            explain_version_name(folder)
+            or f"{folder!r} {what}: there must be {contract.ANALYSIS} in it, or in "
+            f"{GRAPHS}/<number>; give the --output of `image-pipeline run`, or a transform graph's "
+            "own folder."
         )
     return found[-1], len(found)
 

@@ -1,6 +1,7 @@
 """Finds the exported model in a folder that the user names."""
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset.other_records import explain_version_name
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.certificate import (
     CERTIFICATE,
@@ -43,8 +44,10 @@ def find_model(folder: str) -> str:
         )
     what = "holds no model" if files.exists(folder) else "does not exist"
     raise UserError(
-        f"{folder!r} {what}: there must be {MODEL_FILE} in it or in a version's folder below it; "
-        "give an exported model's folder, that of --push, or the --output of `image-pipeline run`."
+        explain_version_name(folder)
+        or f"{folder!r} {what}: there must be {MODEL_FILE} in it or in a version's folder below "
+        "it; give an exported model's folder, that of --push, or the --output of `image-pipeline "
+        "run`."
     )
 
 

@@ -48,18 +48,33 @@ def explain_other_records(folder: str) -> str | None:
     )
 
 
+def explain_version_name(folder: str) -> str | None:
+    """What is wrong with naming a version of a data set, as `data@2`, where images are needed.
+
+    Returns:
+      A sentence; None if the name is not one of a version, or there is a folder that is called so.
+    """
+    match = match_version(folder)
+    if match is None or files.exists(folder):
+        return None
+    root = match["root"]
+    if not files.exists(files.join(root, MANIFEST)):
+        return None
+    return (
+        f"{folder!r} names a version of the data set {root!r}, and only `diff` and `seen --data` "
+        "take that: of versions that were replaced the index alone is kept, without images. Name "
+        f"{root!r}, the version that is there; or, for another one, ingest the images of then into "
+        "another folder."
+    )
+
+
 def explain_no_data_set(folder: str) -> str | None:
     """What a folder without a manifest is and what to do with it; None if it is to be one of ours.
 
     Args:
       folder: which has no manifest, or its URI; it need not exist.
     """
-    if match_version(folder) and not files.exists(folder):
-        return (
-            f"{folder!r} names a version of a data set, of which only the index is kept; `seen` "
-            "and `diff` read that, but here the images are needed: name the data set."
-        )
-    if why := explain_other_records(folder):
+    if why := explain_version_name(folder) or explain_other_records(folder):
         return why
     begun = any(files.exists(files.join(folder, name)) for name in (INDEX, WORK))
     if begun or files.list_files(folder, in_split("*")) or not files.exists(folder):

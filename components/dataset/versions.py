@@ -250,7 +250,14 @@ def find_version(name: str) -> str | None:
 
 
 def explain_version(data_dir: str, checksum: str) -> str | None:
-    """Which version of a data set has a manifest of this checksum; None if that is not known."""
+    """Which version of a data set has a manifest of this checksum; None if that is not known.
+
+    Args:
+      data_dir: the data set's folder, or that of one of its versions, see `find_version`.
+      checksum: of the manifest.
+    """
+    if is_kept(data_dir):
+        data_dir = data_dir.rstrip("/").rsplit("/", 2)[0]
     try:
         versions = read_history(data_dir).versions
     except UserError:

@@ -16,7 +16,13 @@ from image_pipeline.components.dataset.manifest import (
     read_manifest,
     read_whole_manifest,
 )
-from image_pipeline.components.dataset.paths import INDEX, group_by_root, match_path, parse_split
+from image_pipeline.components.dataset.paths import (
+    INDEX,
+    group_by_root,
+    is_kept,
+    match_path,
+    parse_split,
+)
 from image_pipeline.components.dataset.versions import explain_version, identify, list_kept
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions, SubsetOptions
@@ -312,7 +318,13 @@ class FedBatches:
 
     def _explain_missing(self, checksum: str) -> str:
         for root in self._given:
-            if version := explain_version(root, checksum):
+            version = explain_version(root, checksum)
+            if version and is_kept(root):
+                return (
+                    f"the model was fed {version}, and not the version that is named; name the "
+                    "data set's own folder by --data, in which all that are kept are looked for."
+                )
+            if version:
                 return (
                     f"the model was fed {version}, whose index is not kept any more; name a copy "
                     "of that version by --data. More are kept of later ones by `image-pipeline "

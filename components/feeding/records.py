@@ -12,6 +12,7 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.examples import parse_example
 from image_pipeline.components.dataset.index import find_index
 from image_pipeline.components.dataset.manifest import Manifest, read_manifest
+from image_pipeline.components.dataset.other_records import explain_version_name
 from image_pipeline.components.dataset.paths import group_by_root, match_path
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.found_columns import find_labels
@@ -41,9 +42,11 @@ def match_files(patterns: Sequence[str]) -> list[str]:
     }
     missing = [pattern for pattern, paths in matches.items() if not paths]
     if missing or not matches:
+        named = (explain_version_name(each.rsplit("/", 2)[0]) for each in missing)
         raise UserError(
-            f"every pattern must match a TFRecord file, but no file matches {missing or 'none'}; "
-            "check the path, or run ingest first."
+            next(filter(None, named), None)
+            or "every pattern must match a TFRecord file, but no file matches "
+            f"{missing or 'none'}; check the path, or run ingest first."
         )
     return sorted({path for paths in matches.values() for path in paths})
 

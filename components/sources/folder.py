@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterator
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset.other_records import explain_version_name
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.sources.references import ImageRef
@@ -142,7 +143,10 @@ def list_images(
                 yield ImageRef(path, size_bytes, modified_ns)
         return
     if not os.path.isdir(images_dir):
-        raise UserError(f"The images folder {images_dir!r} {_explain_no_folder(images_dir)}")
+        raise UserError(
+            explain_version_name(images_dir)
+            or f"The images folder {images_dir!r} {_explain_no_folder(images_dir)}"
+        )
     seen: set[tuple[int, int]] = set()
     # A list of folders, not calls of calls: a folder may be nested deeper than Python's calls.
     levels = [_list_folder(images_dir, "", follow_links, measure, seen)]

@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Sequence
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset.other_records import explain_version_name
 from image_pipeline.components.dataset.paths import FORGET
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.labels.kinds import CLASSES, VALUES
@@ -129,7 +130,7 @@ def check_classes(listing: Listing, images_dir: str) -> None:
 
 
 def check_output(output_dir: str, images_dir: str) -> None:
-    """Checks that the output folder is writable and not inside the images folder.
+    """Checks that the output folder is writable, not inside the images folder, and no version.
 
     On an object store only the bucket is checked.
 
@@ -137,6 +138,13 @@ def check_output(output_dir: str, images_dir: str) -> None:
       UserError: if it is not.
     """
     files.check_answers(output_dir)
+    if explain_version_name(output_dir):
+        root = output_dir.rpartition("@")[0]
+        raise UserError(
+            f"A new output folder must not be called like a version of the data set {root!r}, "
+            f"which no command could then name, got {output_dir!r}; choose another --output, or "
+            f"give {root!r} to bring that data set up to date."
+        )
     if not (files.is_local(output_dir) and files.is_local(images_dir)):
         return
     inside = os.path.realpath(output_dir) + os.sep

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset.other_records import explain_version_name
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.evaluation.facts import read_evaluation
 from image_pipeline.components.names import printable_text
@@ -33,7 +34,8 @@ def read_past(folder: str) -> list[dict[str, Any]]:
     run_folder = RunFolder(folder)
     if not (files.is_local(folder) and files.exists(run_folder.metadata_path)):
         raise UserError(
-            f"{folder!r} must be the local output folder of `image-pipeline run`, but it has no "
+            explain_version_name(folder)
+            or f"{folder!r} must be the local output folder of `image-pipeline run`, but it has no "
             f"{METADATA}; name that folder."
         )
     check_metadata(run_folder.metadata_path, run_folder.artifacts_dir)

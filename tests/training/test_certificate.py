@@ -355,8 +355,14 @@ def test_a_data_set_that_was_updated_since_names_what_each_of_its_versions_fed(t
     assert found["versions"] == told
     assert call(["seen", model, "--step", "0", *where]) == 0
     assert f"The model was fed {told[checksums[0]]}." in capsys.readouterr().out
+    for number, checksum in enumerate(checksums, 1):
+        assert call(["seen", model, "--data", f"{data}@{number}"]) == 0
+        assert f": train of {checksum[:16]}… ({told[checksum]}), seed" in capsys.readouterr().out
     assert call(["seen", model, "--step", "0", "--data", f"{data}@1"]) == 0
-    assert third[0][0] in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"The model was fed {told[checksums[0]]}." in said and third[0][0] in said
+    assert call(["seen", model, "--step", "0", "--data", f"{data}@2"]) == 1
+    assert f"fed {told[checksums[0]]}, and not the version that is" in capsys.readouterr().err
     # What is not kept is named; the others are found as before.
     api.ingest(str(images), str(data), **options, versions=1)
     assert call(["seen", model, "--step", "0", *where]) == 1

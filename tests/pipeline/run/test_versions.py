@@ -393,15 +393,40 @@ def test_what_a_version_cannot_do_is_refused(folder, capsys):
     out = str(folder / "out")
     add(folder, "cat/new.png", 77)
     ingest(folder)
-    for command in (["report"], ["verify"], ["browse"], ["analyze", "--output", f"{out}-graph"]):
+    old, new = f"{out}@1", str(folder / "new")
+    what = f"'{old}' names a version of the data set '{out}', and only `diff` and `seen --data`"
+    for command in (
+        ["report", old],
+        ["report", out, "--against", old],
+        ["history", old],
+        ["inspect", old],
+        ["verify", old],
+        ["verify", old, "--epoch", "0"],
+        ["quarantine", "list", old],
+        ["browse", old],
+        ["export", old, "--output", new],
+        ["export", old, "--output", new, "--format", "parquet"],
+        ["seen", old],
+        ["analyze", old, "--output", new],
+        ["train", old, "--graph", out, "--output", new],
+        ["train", out, "--graph", old, "--output", new],
+        ["run", "--images", old, "--output", new],
+        ["ingest", "--images", old, "--output", new],
+        ["update", old],
+        ["forget", old, "cat/001.png"],
+    ):
         capsys.readouterr()
-        assert cli.call([command[0], f"{out}@1", *command[1:]]) == 1
+        assert cli.call(command) == 1
         said = capsys.readouterr()
-        assert "here the images are needed: name the data set" in " ".join(
-            (said.out + said.err).split()
-        )
-    with pytest.raises(UserError, match="of which only the index is kept"):
-        api.batches(f"{out}@1", "train")
+        assert what in " ".join((said.out + said.err).split())
+    with pytest.raises(UserError, match=f"Name '{out}', the version that is there; or, for"):
+        api.batches(old, "train")
+    # Neither may a new folder be called so.
+    assert cli.call(["ingest", "--images", str(folder / "images"), "--output", old]) == 1
+    assert f"the data set '{out}', which no command could then name, got" in capsys.readouterr().err
+    with pytest.raises(UserError, match=f"must not be called like a version .* got '{old}/';"):
+        api.ingest(str(folder / "images"), f"{old}/")
+    assert not os.path.exists(old) and not os.path.exists(new)
     for name in (f"{out}@3", f"{out}@0"):
         with pytest.raises(
             UserError, match=rf"'{name}' must be a version of .*; these are: 1, 2\."
@@ -409,8 +434,9 @@ def test_what_a_version_cannot_do_is_refused(folder, capsys):
             versions.find_version(name)
     with pytest.raises(UserError, match="'none' does not exist"):
         versions.find_version("none@1")
-    os.rename(out, f"{out}@1")  # A folder may be called so.
-    assert versions.find_version(f"{out}@1") is None
+    os.rename(out, old)  # A folder may be called so.
+    assert versions.find_version(old) is None
+    api.ingest(str(folder / "images"), old, **OPTIONS)
 
 
 def certify_train(folder, **feeding):
