@@ -7,9 +7,12 @@ checkpoint, or from another model's weights, has that one's parts before its own
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
+
+import pydantic
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset.checksums import Count
 from image_pipeline.components.dataset.index import find_image, read_index, read_table
 from image_pipeline.components.dataset.manifest import (
     has_manifest,
@@ -28,7 +31,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions, SubsetOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.reader import MIRRORED, ROW, WINDOW, BatchReader
-from image_pipeline.components.json_files import read_json
+from image_pipeline.components.json_files import check_json, read_json
 from image_pipeline.components.json_text import to_sealed_json
 from image_pipeline.components.views.options import ViewOptions
 
@@ -37,6 +40,7 @@ _HOW_IT_IS_READ = {
     *("ahead_batches", "cache_bytes", "cache_dir", "prefetch_batches", "memory_fraction"),
     *("hold_decoded", "compiled", "verify", "columns", "dtype", "layout", "labels", "eval_subset"),
 }
+_EPOCHS = 2**31  # More than any training has; an image is looked for in each that was fed.
 CERTIFICATE = "fed.json"
 """In the folder of a checkpoint, and of a model in `assets.extra`."""
 
@@ -59,13 +63,29 @@ class Part:
       end: epoch and step of the batch after the last.
     """
 
-    data: Sequence[tuple[str, str]]
-    seed: int
+    data: Annotated[Sequence[tuple[str, str]], pydantic.Field(min_length=1)]
+    seed: Annotated[int, pydantic.Field(ge=-(2**63), lt=2**63)]
     view: Mapping[str, Any]
     feeding: Mapping[str, Any]
-    steps_per_epoch: int
-    first: tuple[int, int]
-    end: tuple[int, int]
+    steps_per_epoch: Annotated[int, pydantic.Field(gt=0, lt=2**63)]
+    first: tuple[Count, Count]
+    end: tuple[Count, Count]
+
+    def explain_fault(self) -> str | None:
+        """Why it can be none of a training, whichever version wrote it; None if it can be."""
+        size, steps = self.feeding.get("batch_size"), self.steps_per_epoch
+        if not isinstance(size, int) or size < 1:
+            return f"feeding.batch_size must be a whole number from 1 on, got {size!r}"
+        if self.feeding.get("mix") and {*self.feeding["mix"]} != {each for each, _ in self.data}:
+            return "feeding.mix must have the data sets of data"
+        if not self.first <= self.end:
+            return f"first must not be after end, got {self.first} and {self.end}"
+        if max(self.first[1], self.end[1]) > steps or max(self.first[0], self.end[0]) >= _EPOCHS:
+            return (
+                f"first and end must be below epoch {_EPOCHS:,}, and in their epochs of {steps:,} "
+                f"steps, got {self.first} and {self.end}"
+            )
+        return None
 
     @property
     def steps(self) -> int:
@@ -80,7 +100,8 @@ class Part:
           UserError: if one is of another version.
         """
         try:
-            view, feeding = ViewOptions(**self.view), FeedingOptions(**self.feeding)
+            view = check_json(self.view, ViewOptions)
+            feeding = check_json(self.feeding, FeedingOptions)
         except ValueError as error:
             raise UserError(
                 "the model was trained with options that this version does not know, so its "
@@ -125,7 +146,7 @@ class Certificate:
       started_from: what it goes on from of which no certificate tells, such as weights of others.
     """
 
-    parts: Sequence[Part]
+    parts: Annotated[Sequence[Part], pydantic.Field(min_length=1)]
     started_from: str | None = None
 
     def go_on(self, other: "Certificate") -> "Certificate":
@@ -189,10 +210,15 @@ def read_certificate(folder: str) -> Certificate | None:
     Raises:
       UserError: if it is damaged.
     """
+    path = files.join(folder, CERTIFICATE)
     try:
-        return read_json(files.join(folder, CERTIFICATE), Certificate, _WAY_OUT)
+        certificate = read_json(path, Certificate, _WAY_OUT)
     except FileNotFoundError:
         return None
+    for number, part in enumerate(certificate.parts):
+        if why := part.explain_fault():
+            raise UserError(f"{path!r} is damaged (its parts.{number}: {why}); {_WAY_OUT}.")
+    return certificate
 
 
 class NotFedError(UserError):
@@ -298,7 +324,7 @@ class FedBatches:
         shards = [
             (roots[checksum], shard.file)
             for checksum, split in part.data
-            for shard in self._manifests[roots[checksum]].splits[split].shards
+            for shard in self._manifests[roots[checksum]].find_split(split, roots[checksum]).shards
         ]
         index = read_index([files.join(*shard) for shard in shards], self._manifests)
         if index.roots != tuple(dict.fromkeys(root for root, _ in shards)):

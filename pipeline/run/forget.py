@@ -290,15 +290,17 @@ def _find_seen(data_dir: str, folders: Sequence[str], paths: Sequence[str]) -> I
     by_real = {os.path.realpath(each): each for each in reversed(known)}
     for certificate in list_files([data_dir, *folders]):
         model = os.path.dirname(certificate)
-        if os.path.basename(certificate) != CERTIFICATE or (fed := read_certificate(model)) is None:
+        if os.path.basename(certificate) != CERTIFICATE:
             continue
-        batches = FedBatches(fed, list(by_real.values()))
         try:
+            if (fed := read_certificate(model)) is None:
+                continue
+            batches = FedBatches(fed, list(by_real.values()))
             for path in paths:
                 with contextlib.suppress(NotFedError):
                     if times := [(each.epoch, each.step) for each in batches.find(path)]:
                         yield Seen(model, path, times)
-        except UserError as error:  # Its data set is elsewhere, or another version trained it.
+        except UserError as error:  # Its data set is elsewhere, or it is damaged, or another's.
             yield Seen(model, problem=str(error))
 
 

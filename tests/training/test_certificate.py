@@ -15,6 +15,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.certificate import FedBatches, certify, read_certificate
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.records import match_files
+from image_pipeline.components.json_text import to_sealed_json
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.views.fast import view_pixels
 from image_pipeline.components.views.options import ViewOptions
@@ -276,6 +277,39 @@ def test_what_is_damaged_or_missing_is_named(made, train, tmp_path):
     path.write_bytes(path.read_bytes().replace(b'"seed": 5', b'"seed": 6'))
     with pytest.raises(UserError, match=r"fed.json' is damaged"):
         find_certificate(str(tmp_path / "model"))
+    content = json.loads(path.read_bytes())
+    (part,) = content["parts"]
+    less = {key: value for key, value in part.items() if key != "view"}
+    for other, why in (
+        ([], r"parts: Value should have at least 1 item"),
+        (None, r"parts: Input should be an instance of Sequence"),
+        ([less], r"parts.0.view: Field required"),
+        ([part | {"data": []}], r"parts.0.data: .*should have at least 1 item"),
+        ([part | {"seed": 2**63}], r"parts.0.seed: Input should be less than 9223372036854775808"),
+        ([part | {"seed": "five"}], r"parts.0.seed: Input should be a valid integer"),
+        ([part | {"steps_per_epoch": 0}], r"parts.0.steps_per_epoch: .* greater than 0"),
+        ([part | {"first": [-1, 0]}], r"parts.0.first.0: Input should be greater than or equal"),
+        ([part, part | {"first": [2, 0]}], r"parts.1: first must not be after end, got \(2, 0\)"),
+        ([part | {"end": [0, 99]}], r"parts.0: first and end must .* got \(0, 0\) and \(0, 99\)"),
+        ([part | {"end": [2**31, 0]}], r"parts.0: first and end must be below epoch 2,147,483,648"),
+        ([part | {"feeding": {}}], r"parts.0: feeding.batch_size must .* got None"),
+        ([part | {"feeding": {"batch_size": "4"}}], r"parts.0: feeding.batch_size must .* got '4'"),
+        (
+            [part | {"feeding": {"batch_size": 4, "mix": {"x": 1}}}],
+            r"parts.0: feeding.mix",
+        ),
+    ):
+        path.write_text(to_sealed_json({"parts": other, "started_from": None}))
+        with pytest.raises(UserError, match=rf"fed.json' is damaged \(its {why}.*; restore it"):
+            find_certificate(str(tmp_path / "model"))
+    # What other versions may know is looked at when a batch is to be named.
+    path.write_text(to_sealed_json({"parts": [part | {"feeding": {"batch_size": 4, "new": 1}}]}))
+    with pytest.raises(UserError, match=r"not know, so its batches .* \(its new: Extra inputs are"):
+        read_fed(made, tmp_path / "model").list_batch(0)
+    nowhere = [[part["data"][0][0], "nowhere"]]
+    path.write_text(to_sealed_json({"parts": [part | {"data": nowhere}]}))
+    with pytest.raises(UserError, match=r"split must be one of those in .*, got 'nowhere'"):
+        read_fed(made, tmp_path / "model").list_batch(0)
     path.unlink()
     with pytest.raises(UserError, match=r"assets.extra' has no fed.json"):
         find_certificate(str(tmp_path / "model"))
