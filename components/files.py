@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.names import printable
 from image_pipeline.components.stores import remote
 from image_pipeline.components.threads import start
 
@@ -81,6 +82,22 @@ def check_known_to_tensorflow(path: str, name: str, way_out: str = "use another 
             f"{name} must be on a local disk or at a gs:// URI, since TensorFlow itself cannot "
             f"read or write {path}; {way_out}."
         )
+
+
+def check_text(path: str, name: str) -> None:
+    """Makes sure that a path is UTF-8: Beam, TensorFlow and Arrow take no other; `name` is its.
+
+    Raises:
+      UserError: if it is not.
+    """
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise UserError(
+            f"{name} must have a path that is UTF-8, for Beam, TensorFlow and Arrow take no other, "
+            f"got '{printable(path)}'; rename it, or, if it is there, make a link to it with "
+            "another name (ln -s) and give that."
+        ) from error
 
 
 def count_threads(folder: str) -> int:

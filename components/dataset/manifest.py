@@ -336,8 +336,10 @@ def read_whole_manifest(data_dir: str) -> Manifest:
     """Reads the manifest of a data set that the user named.
 
     Raises:
-      UserError: if there is no complete data set, or the manifest is damaged.
+      UserError: if there is no complete data set, the manifest is damaged, or the folder's path is
+        not UTF-8.
     """
+    files.check_text(data_dir, "A data set")
     try:
         return read_manifest(data_dir)
     except FileNotFoundError as error:

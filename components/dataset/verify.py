@@ -50,6 +50,7 @@ def verify_data_set(output_dir: str) -> list[Finding]:
     Raises:
       UserError: if there is no such folder.
     """
+    files.check_text(output_dir, "A data set")
     if not files.exists(output_dir):
         raise UserError(
             explain_no_data_set(output_dir)

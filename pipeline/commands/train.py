@@ -88,6 +88,7 @@ def train(
     With training.strategy=multi_worker, start it on each machine that TF_CONFIG names, with the
     same arguments.
     """
+    from image_pipeline.components import files
     from image_pipeline.components.dataset.manifest import read_whole_manifest
     from image_pipeline.components.training.cluster import read_cluster
     from image_pipeline.config import load_config
@@ -96,6 +97,7 @@ def train(
 
     config = load_config(config_path, overrides)
     refuse_run(data_set, "train")
+    files.check_text(output_dir, "--output")
     config, chosen = complete_steps_for(config, data_set, read_whole_manifest(data_set))
     graph_dir, _ = find_graph(graph_dir)
     cluster = read_cluster()  # Its machines may have one folder, and each has a log of its own.

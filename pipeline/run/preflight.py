@@ -36,6 +36,8 @@ def check_ingest(
       UserError: if ingest cannot use them.
     """
     (images_dir,) = make_paths_absolute(beam_args, images_dir)
+    files.check_text(images_dir, "--images")
+    files.check_text(output_dir, "--output")
     listing = survey_images(images_dir, options)
     check_splits(images_dir, listing.options)
     check_labels(listing)
@@ -138,7 +140,7 @@ def check_output(output_dir: str, images_dir: str) -> None:
       UserError: if it is not.
     """
     files.check_answers(output_dir)
-    if explain_version_name(output_dir):
+    if "@" in output_dir and explain_version_name(output_dir):
         root = output_dir.rpartition("@")[0]
         raise UserError(
             f"A new output folder must not be called like a version of the data set {root!r}, "

@@ -118,6 +118,8 @@ def plan_run(
     check_run(config, is_listed=False)
     beam_args = choose_engine(beam_flags, config.dataflow)
     (images_dir,) = make_paths_absolute(beam_args, images_dir)  # As whoever ingests asks for them.
+    files.check_text(images_dir, "--images")
+    files.check_text(files.make_absolute(output_dir), "--output")
     source = find_images(images_dir, span, config.spans.window)
     newest = list_images(source.folders[-1].path, config.ingest)
     config = config.model_copy(update={"ingest": newest.options})

@@ -1,11 +1,23 @@
 import os
+import shutil
 import zipfile
 
 import pytest
 
+from image_pipeline.components.dataset.manifest import read_whole_manifest
+from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.meaning.options import IngestOptions
-from image_pipeline.run.preflight import check_classes, check_labels, check_output, survey_images
+from image_pipeline.config import load_config
+from image_pipeline.run.engine import choose_engine
+from image_pipeline.run.preflight import (
+    check_classes,
+    check_ingest,
+    check_labels,
+    check_output,
+    survey_images,
+)
+from image_pipeline.run.run_plan import plan_run
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.unit
@@ -61,6 +73,27 @@ def test_an_output_that_cannot_be_written_is_the_users_error(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(UserError, match=r"Cannot write to the output folder .*: Not a directory"):
         check_output(str(tmp_path / "file" / "out"), str(tmp_path / "images"))
+
+
+def test_a_folder_whose_name_is_not_utf8_is_refused_before_any_work(tmp_path):
+    images, out = str(write_folder(tmp_path / "images", per_class=2)), str(tmp_path / "out")
+    odd, odd_out = f"{tmp_path}/caf\udce9", f"{tmp_path}/caf\udce9-out"
+    shutil.copytree(images, odd)
+    options, flags, config = IngestOptions(), choose_engine(()), load_config(None)
+    why = r"must have a path that is UTF-8, .*, got '.*/caf\\xe9(-out)?'; rename it, or, .*ln -s"
+    for given, output, name in ((odd, out, "--images"), (images, odd_out, "--output")):
+        with pytest.raises(UserError, match=rf"^{name} {why}"):
+            check_ingest(given, output, options, flags)
+        with pytest.raises(UserError, match=rf"^{name} {why}"):
+            plan_run(config, given, output, ())
+    for read in (read_whole_manifest, verify_data_set):
+        with pytest.raises(UserError, match=rf"^A data set {why}"):
+            read(odd_out)
+    assert not os.path.exists(out) and not os.path.exists(odd_out)
+    # A link to it has another name; and files in a folder are called as they are.
+    os.rename(f"{odd}/cat/000.png", f"{odd}/cat/\udce9.png")
+    os.symlink(odd, f"{tmp_path}/link")
+    assert check_ingest(f"{tmp_path}/link", out, options, flags).found == 4
 
 
 def test_masks_among_the_images_are_refused_before_any_work(tmp_path):

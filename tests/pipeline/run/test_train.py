@@ -45,6 +45,11 @@ def test_a_model_is_trained_and_goes_on_from_its_checkpoint(made, tmp_path):
     assert len(once) == 30 and once == twice
 
 
+def test_a_folder_that_tensorflow_cannot_name_is_refused(made, tmp_path):
+    with pytest.raises(UserError, match=r"^--output must have a path that is UTF-8, .*/caf\\xe9'"):
+        train(made, f"{tmp_path}/caf\udce9")
+
+
 def test_a_view_that_is_not_the_graphs_is_refused(made, tmp_path):
     with pytest.raises(
         UserError, match=r"view must be what the transform graph in .* was made for"
