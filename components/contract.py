@@ -22,3 +22,4 @@ COLOR_SPACE = "sRGB"
 AS_STORED = "as stored"  # of other numbers of channels and other types than uint8
 # The file beside the graph that tells people what was analysed and found.
 ANALYSIS = "analysis.json"
+PIXEL_SUMS = ".pixel_sums"  # Hidden, so that who reads a graph in a store does not fetch it.

@@ -173,7 +173,8 @@ def forget(
 
     Returns:
       `pictures`, `seen`; and, if it was done, `held`, the files that still hold them, `deleted`,
-      `unread`, `unsought`, `files`, `bytes`, `versions` and the ingest's summary as `data_set`.
+      `unread`, `unsought`, `files`, `bytes`, `versions`, `sums` and the ingest's summary as
+      `data_set`.
 
     Raises:
       UserError: if a picture is not in the data set, or that cannot be written.

@@ -19,13 +19,13 @@ import simplejpeg
 import tensorflow as tf
 
 from image_pipeline.components import files
+from image_pipeline.components.contract import PIXEL_SUMS
 from image_pipeline.components.dataset.stored import StoredImage
 from image_pipeline.components.function_version import code_version
 from image_pipeline.components.views.options import ViewOptions
 
 KEY = 2
 """How many int64 of a row are the image's hash; its sums follow, see `PixelSums`."""
-_FILE = ".pixel_sums"  # Hidden, so that who reads a graph in a store does not fetch it.
 _DIGEST = 32
 
 
@@ -66,10 +66,10 @@ def write_sums(folder: str, view: ViewOptions, rows: Iterable[np.ndarray]) -> No
     """
     own = [each for each in rows if len(each)]
     if not own:
-        files.delete(files.join(folder, _FILE))
+        files.delete(files.join(folder, PIXEL_SUMS))
         return
     content = _made_by(view) + np.unique(np.concatenate(own), axis=0).astype("<i8").tobytes()
-    files.write_file(files.join(folder, _FILE), hashlib.sha256(content).digest() + content)
+    files.write_file(files.join(folder, PIXEL_SUMS), hashlib.sha256(content).digest() + content)
 
 
 def read_sums(folder: str, view: ViewOptions) -> KeptSums:
@@ -79,7 +79,7 @@ def read_sums(folder: str, view: ViewOptions) -> KeptSums:
       folder: the graph's, "" for none.
       view: that of the images to be analysed.
     """
-    path = files.join(folder, _FILE)
+    path = files.join(folder, PIXEL_SUMS)
     try:
         return _read(path, view, *files.stat_file(path))
     except (FileNotFoundError, NotADirectoryError):
@@ -90,7 +90,7 @@ def read_sums(folder: str, view: ViewOptions) -> KeptSums:
 
 def find_latest(folder: str) -> str | None:
     """The graph whose sums were written last, of those in a folder; None if there is none."""
-    return next(map(os.path.dirname, files.list_latest(folder, _FILE)), None)
+    return next(map(os.path.dirname, files.list_latest(folder, PIXEL_SUMS)), None)
 
 
 @functools.lru_cache(maxsize=1)

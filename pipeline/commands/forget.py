@@ -106,6 +106,12 @@ def _print_result(result: dict[str, Any], console: Any) -> None:
     if count := result["versions"]:
         indices = format_count(count, "earlier version")
         print_line(f"only their ids are left in the indices of {indices}", console)
+    for path in result["sums"]:
+        print_line(
+            f"{path} holds no picture, but may have the sums of their pixels until the next "
+            "`analyze`; or delete it",
+            console,
+        )
     for path in result["deleted"]:
         print_line(f"deleted, since it showed or kept them: {path}", console)
     for each in result["held"]:

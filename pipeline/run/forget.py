@@ -13,6 +13,7 @@ from typing import Any
 from markupsafe import escape
 
 from image_pipeline.components import files
+from image_pipeline.components.contract import PIXEL_SUMS
 from image_pipeline.components.dataset.held_bytes import (
     BytesFinder,
     is_packed,
@@ -182,8 +183,9 @@ def forget_pictures(plan: Plan, listing: Listing) -> dict[str, Any]:
     Returns:
       `pictures` and `seen` of the plan; the summary of the ingest as `data_set`; `versions`, in how
       many of those before there were any; `deleted`, the files that were made of the pictures; and
-      of the search: `files` and `bytes` that were read, `held`, `unread`, why each file could not
-      be searched, and `unsought`, the pictures of which too little is known.
+      of the search: `files` and `bytes` that were read, `held`, `sums`, the files beside graphs
+      that hold no picture, but may have sums of their pixels, `unread`, why each file could not be
+      searched, and `unsought`, the pictures of which too little is known.
 
     Raises:
       UserError: if the data set cannot be written; it is then as it was.
@@ -198,11 +200,13 @@ def forget_pictures(plan: Plan, listing: Listing) -> dict[str, Any]:
         files.delete_tree(files.join(data_dir, name))
     caches = os.path.realpath(FeedingOptions().cache_folder)
     finder = BytesFinder(_list_contents(plan))
-    searched, read, deleted = 0, 0, list[str]()
+    searched, read, deleted, sums = 0, 0, list[str](), list[str]()
     held, unread = list[Held](), dict[str, str]()
     for path in list_files([data_dir, caches, *plan.folders]):
         if os.path.basename(path) == FORGET:
             continue
+        if os.path.basename(path) == PIXEL_SUMS:
+            sums.append(path)
         try:
             found = finder.find(path)
             if is_packed(path):
@@ -223,6 +227,7 @@ def forget_pictures(plan: Plan, listing: Listing) -> dict[str, Any]:
         "seen": plan.seen,
         "data_set": summary,
         "versions": versions,
+        "sums": sums,
         "deleted": deleted,
         "files": searched,
         "bytes": read,

@@ -276,4 +276,4 @@ def test_a_data_set_that_the_cache_covers_keeps_its_sums(data, tmp_path, decoded
 
 @pytest.mark.unit
 def test_the_file_is_hidden_from_readers_of_the_graph():
-    assert pathlib.Path(kept_sums._FILE).name.startswith(".")
+    assert pathlib.Path(kept_sums.PIXEL_SUMS).name.startswith(".")

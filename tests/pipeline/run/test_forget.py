@@ -206,10 +206,12 @@ def test_models_that_were_fed_it_are_named_with_their_steps(folder, capsys):
     first = next(name for name in names[0] if not name.startswith("dog/003"))
     fed_names = {name for batch in names for name in batch}
     of_eval = min(pixels_of(folder / "out").keys() - fed_names)
+    (folder / "model" / ".pixel_sums").write_bytes(b"sums")
     write_certificate(str(folder / "empty"), dataclasses.replace(fed, parts=[]))
     scan = ("--scan", folder / "model", "--scan", folder / "lost", "--scan", folder / "empty")
     code, said = forget(folder, capsys, first, of_eval, *scan)
     assert code == 0
+    assert said["sums"] == [str(folder / "model" / ".pixel_sums")]
     damaged, unknown, seen = sorted(said["seen"], key=lambda each: each["model"])
     assert damaged["model"] == str(folder / "empty") and "is damaged" in damaged["problem"]
     assert unknown["model"] == str(folder / "lost") and "0" * 64 in unknown["problem"]
