@@ -205,8 +205,9 @@ def _list_depended(
     depends_on = [CODE_VERSION, options.model_dump(mode="json", exclude={*_LATER, *free})]
     depends_on += [options.near_duplicates is not None]  # Its value matters later, in the plan.
     depends_on += [options.label_kind is MASKS]  # Without a mask, an image is not stored then.
-    if not kind.is_dated:
-        depends_on += [open_source(images_dir, options).root]
+    if not kind.is_dated:  # One name for the folder, whichever path leads to it.
+        root = open_source(images_dir, options).root
+        depends_on += [os.path.realpath(root) if root and files.is_local(root) else root]
     return [*depends_on, *filter(None, [images_version(images_dir), *list_missing()])]
 
 

@@ -2,7 +2,9 @@
 
 import contextlib
 import hashlib
+import pathlib
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -149,6 +151,21 @@ def test_of_a_table_only_rows_that_say_something_else_are_read_again(tmp_path, m
     assert made == names[-1:] and count_taken(str(tmp_path / "1")) == 12
     ingest(table, tmp_path / "2")
     assert read_files(tmp_path / "1") == read_files(tmp_path / "2")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.npz"])
+def test_a_table_s_images_are_known_by_whichever_path_leads_to_it(tmp_path, monkeypatch, name):
+    images = write_folder(tmp_path / "images", per_class=6)
+    names = sorted(str(path.relative_to(images)) for path in images.rglob("*.png"))
+    (images / "t.csv").write_text("\n".join(["path,label", *(f"{each},a" for each in names)]))
+    np.savez(images / "t.npz", x=np.stack([draw(number) for number in range(12)]), y=["a"] * 12)
+    (tmp_path / "linked").symlink_to(images)
+    monkeypatch.chdir(tmp_path)
+    one = {"splits": {"train": 1}}
+    ingest(pathlib.Path("images") / name, tmp_path / "0", **one)
+    (images / name).touch()
+    assert update(images / name, tmp_path / "0", tmp_path / "1", **one) == 12
+    assert update(tmp_path / "linked" / name, tmp_path / "1", tmp_path / "2", **one) == 12
 
 
 def test_what_another_version_knows_is_not_used(tmp_path):
