@@ -26,6 +26,9 @@ _GROWTH_BYTES = 2**16
 _SENT_BYTES = 2**24  # A disk of 500 MB/s writes it in 30 ms.
 CODE_PREFIXES = ("source:", "rows:", "generator:")
 """What is given as images begins so where it names a person's own code."""
+LASTING = "IMAGE_PIPELINE_TMPDIR"
+"""The environment variable that names the folder of temporary files in which a command makes its
+own, which is deleted with it; what outlives the command is there. Workers inherit it."""
 
 _PREFIXES, _NAMES = ("tfrecord:",), ("tfds:", *CODE_PREFIXES)
 _NOT_WRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM}

@@ -10,6 +10,7 @@ import shutil
 import tempfile
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.files import LASTING
 
 _PREFIX = "image-pipeline-"
 _folder: str | None = None
@@ -33,6 +34,7 @@ def use_folder() -> None:
         ) from error
     tempfile.tempdir = _folder
     os.environ["TMPDIR"] = _folder  # For C++ and for child processes.
+    os.environ.setdefault(LASTING, _lasting)  # A command in a command has that one's.
     atexit.register(delete_folder)  # Registered first, so that it is called last.
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import pydantic
 
+from image_pipeline.components import files
 from image_pipeline.components.augment.options import (
     CutMix,
     Mixup,
@@ -238,7 +239,8 @@ class FeedingOptions(Options):
     @property
     def cache_folder(self) -> str:
         """`cache_dir`, or where it is by default."""
-        return self.cache_dir or os.path.join(tempfile.gettempdir(), "image-pipeline-records")
+        folder = os.environ.get(files.LASTING) or tempfile.gettempdir()
+        return self.cache_dir or os.path.join(folder, "image-pipeline-records")
 
     @property
     def draws(self) -> list[str]:
