@@ -16,9 +16,11 @@ from image_pipeline.components import files
 from image_pipeline.components.contract import PIXEL_SUMS
 from image_pipeline.components.dataset.held_bytes import (
     BytesFinder,
+    Sought,
+    describe_content,
+    describe_text,
     is_packed,
     list_files,
-    take_windows,
 )
 from image_pipeline.components.dataset.paths import FORGET, GONE, NEXT, WORK, match_path
 from image_pipeline.components.dataset.versions import blank_pictures
@@ -44,6 +46,7 @@ from image_pipeline.run.source_note import find_written
 from image_pipeline.run_folder import RunFolder
 
 _BYTES, _PAGE = "bytes", "page"
+_LOG = "events.out.tfevents"
 _WAY_OUT = "delete it, and name the pictures again"
 
 
@@ -89,8 +92,8 @@ class Plan:
       data_dir: the data set's folder.
       images: the folder of images that it was made from.
       pictures: those to be forgotten.
-      windows: by which their bytes are found, in hexadecimal: by path, those of what is stored and
-        of the file, as far as they are known.
+      sought: by which their bytes are found: by path, of what is stored and of the file, as far as
+        they are known.
       seen: the models that were fed them.
       folders: what is searched besides the data set.
     """
@@ -98,7 +101,7 @@ class Plan:
     data_dir: str
     images: str
     pictures: Sequence[Forgotten]
-    windows: Mapping[str, Sequence[Sequence[str]]]
+    sought: Mapping[str, tuple[Sought, ...]]
     seen: Sequence[Seen]
     folders: Sequence[str]
 
@@ -157,20 +160,20 @@ def plan_forgetting(
     )
     here = [each.path for each in data.all.values() if each.became != FORMER]
     originals = _read_originals(listing, here, set(paths))
-    pictures, windows = list[Forgotten](), dict[str, Sequence[Sequence[str]]]()
+    pictures, sought = list[Forgotten](), dict[str, tuple[Sought, ...]]()
     for path in paths:
         first = earlier.get(path) or found[path]
         pictures.append(Forgotten(path, first.why, first.became, path in originals))
         kept = data.read_kept(found[path]) if path in found else ()
-        now = [_to_hex(content) for content in (*kept, originals.get(path)) if content]
-        before = begun.windows.get(path, ()) if begun else ()
-        windows[path] = list(dict.fromkeys(map(tuple, (*before, *now))))
+        now = [describe_content(each) for each in (*kept, originals.get(path)) if each]
+        before = begun.sought.get(path, ()) if begun else ()
+        sought[path] = tuple(dict.fromkeys((*before, *now)))
     folders = list(dict.fromkeys([*(begun.folders if begun else ()), *scan]))
     seen = {(each.model, each.path): each for each in (begun.seen if begun else ())}
     records = [each.path for each in found.values() if each.became in (RECORD, FORMER)]
     for each in _find_seen(data_dir, folders, records) if records else ():
         seen[each.model, each.path] = each
-    return Plan(data_dir, images, pictures, windows, list(seen.values()), folders), listing
+    return Plan(data_dir, images, pictures, sought, list(seen.values()), folders), listing
 
 
 def forget_pictures(plan: Plan, listing: Listing) -> dict[str, Any]:
@@ -202,13 +205,16 @@ def forget_pictures(plan: Plan, listing: Listing) -> dict[str, Any]:
     finder = BytesFinder(_list_contents(plan))
     searched, read, deleted, sums = 0, 0, list[str](), list[str]()
     held, unread = list[Held](), dict[str, str]()
+    root = os.path.realpath(data_dir)
     for path in list_files([data_dir, caches, *plan.folders]):
         if os.path.basename(path) == FORGET:
             continue
         if os.path.basename(path) == PIXEL_SUMS:
             sums.append(path)
         try:
-            found = finder.find(path)
+            # What is plain looks in parts like others that stay in the data set's own shards.
+            match = match_path(path)
+            found = finder.find(path, as_stored=match is not None and match["root"] == root)
             if is_packed(path):
                 unread[path] = "it is compressed; unpack it, and search that by --scan"
         except OSError as error:
@@ -216,6 +222,8 @@ def forget_pictures(plan: Plan, listing: Listing) -> dict[str, Any]:
             continue
         searched, read = searched + 1, read + os.path.getsize(path)
         if not found:
+            if os.path.basename(path).startswith(_LOG):
+                unread[path] = "a log of TensorBoard may show them coded anew; look, or delete it"
             continue
         if files.is_below(path, caches) or _PAGE in {kind for _, kind in found}:
             files.delete(path)  # What is made again when it is asked for.
@@ -233,7 +241,9 @@ def forget_pictures(plan: Plan, listing: Listing) -> dict[str, Any]:
         "bytes": read,
         "held": held,
         "unread": unread,
-        "unsought": [path for path, windows in plan.windows.items() if not any(windows)],
+        "unsought": [
+            path for path, known in plan.sought.items() if not any(each.windows for each in known)
+        ],
     }
     if not held:
         files.delete(files.join(data_dir, FORGET))
@@ -274,19 +284,15 @@ def _read_originals(
     return found
 
 
-def _to_hex(content: bytes) -> list[str]:
-    return [window.hex() for window in take_windows(content)]
-
-
-def _list_contents(plan: Plan) -> Iterator[tuple[tuple[str, str], list[bytes]]]:
+def _list_contents(plan: Plan) -> Iterator[tuple[tuple[str, str], Sought]]:
     """What is sought, by the picture and whether it is its bytes or a report's that shows it."""
     for each in plan.pictures:
-        for windows in plan.windows[each.path]:
-            yield (each.path, _BYTES), list(map(bytes.fromhex, windows))
+        for sought in plan.sought[each.path]:
+            yield (each.path, _BYTES), sought
         # As macros.jinja writes it, and nobody else: what has it is deleted.
         name = escape(printable_text(each.path))
         shown = f'class="open" aria-label="Enlarge {name}"><img alt="{name}" loading="lazy"'
-        yield (each.path, _PAGE), [shown.encode()]
+        yield (each.path, _PAGE), describe_text(shown)
 
 
 def _find_seen(data_dir: str, folders: Sequence[str], paths: Sequence[str]) -> Iterator[Seen]:
@@ -315,6 +321,6 @@ def _find_way_out(path: str, plan: Plan) -> str:
         return f"another data set: image-pipeline forget {match['root']}"
     if files.is_below(path, os.path.realpath(plan.images)):
         return "it is where the images come from: delete the picture there"
-    if os.path.basename(path).startswith("events.out.tfevents"):
+    if os.path.basename(path).startswith(_LOG):
         return "a log of TensorBoard, which cannot be rewritten: delete it"
     return "not of this data set: delete it, or make it again"

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from image_pipeline.components.dataset.held_bytes import (
     BytesFinder,
+    describe_content,
+    describe_text,
     is_packed,
     list_files,
-    take_windows,
 )
 
 pytestmark = pytest.mark.unit
@@ -30,10 +31,9 @@ def make(size, seed=0):
     return np.random.default_rng(seed).bytes(size)
 
 
-def find(path, **contents):
-    return BytesFinder((name, take_windows(data)) for name, data in contents.items()).find(
-        str(path)
-    )
+def find(path, as_stored=False, **contents):
+    finder = BytesFinder((name, describe_content(data)) for name, data in contents.items())
+    return finder.find(str(path), as_stored)
 
 
 @given(
@@ -58,9 +58,10 @@ def test_a_content_between_two_blocks_is_found(tmp_path, start):
 
 @pytest.mark.parametrize("start", [BLOCK - 399, BLOCK - 1])
 def test_a_window_of_any_length_is_found(tmp_path, start):
-    (tmp_path / "held").write_bytes(bytes(start) + make(400))
-    for name, window in {"this": make(400), "other": make(399) + b"?"}.items():
-        found = BytesFinder([(name, [window])]).find(str(tmp_path / "held"))
+    texts = {"this": "é" * 200, "other": "é" * 199 + "??"}
+    (tmp_path / "held").write_bytes(bytes(start) + texts["this"].encode())
+    for name, text in texts.items():
+        found = BytesFinder([(name, describe_text(text))]).find(str(tmp_path / "held"))
         assert found == ({"this"} if name == "this" else set())
 
 
@@ -79,14 +80,27 @@ def test_two_pictures_with_the_same_tables_are_distinguished(tmp_path):
     assert find(tmp_path / "held", one=one, other=other) == {"one"}
 
 
+@pytest.mark.parametrize("start", [0, 1000, BLOCK - 700, BLOCK - 1])
+def test_of_a_plain_picture_the_hash_decides_where_contents_are_as_they_are(tmp_path, start):
+    tables, plain = make(600), bytes(200)
+    one, other = tables + b"1" + plain, tables + b"2" + plain
+    (tmp_path / "shard").write_bytes(bytes(start) + other + make(50, 1) + tables + one)
+    for name, content in {"one": one, "other": other}.items():
+        assert find(tmp_path / "shard", **{name: content}) == {name}
+        assert find(tmp_path / "shard", True, **{name: content}) == {name}
+    (tmp_path / "shard").write_bytes(bytes(start) + other + tables)
+    assert find(tmp_path / "shard", one=one) == {"one"}
+    assert find(tmp_path / "shard", True, one=one) == set()
+
+
 def test_what_is_too_short_or_plain_is_not_sought(tmp_path):
     plain = [bytes(1000), make(15), bytes(range(7)) * 100]
-    assert [take_windows(each) for each in plain] == [[], [], []]
+    assert [describe_content(each).windows for each in plain] == [(), (), ()]
     (tmp_path / "held").write_bytes(b"".join(plain))
     assert find(tmp_path / "held", a=plain[0], b=plain[1], c=plain[2]) == set()
     framed = bytes(500) + make(200) + bytes(500)
     (tmp_path / "black").write_bytes(bytes(3000))
-    assert take_windows(framed) and find(tmp_path / "black", this=framed) == set()
+    assert describe_content(framed).windows and find(tmp_path / "black", this=framed) == set()
 
 
 def test_what_is_compressed_is_told_by_how_it_begins(tmp_path):

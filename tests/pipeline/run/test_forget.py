@@ -192,6 +192,21 @@ def test_reports_and_caches_are_deleted_and_what_else_holds_it_is_named(folder, 
     assert forget(folder, capsys)[0] == 1
 
 
+def test_a_plain_picture_is_told_from_others_and_a_log_that_may_show_it_is_named(tmp_path, capsys):
+    (tmp_path / "images" / "a").mkdir(parents=True)
+    for number in range(12):
+        pixels = np.full((64, 64, 3), 20 * number, np.uint8)
+        Image.fromarray(pixels).save(tmp_path / "images" / "a" / f"{number:02d}.jpg", quality=95)
+    (tmp_path / "logs").mkdir()
+    log = tmp_path / "logs" / "events.out.tfevents.1.here"
+    log.write_bytes(b"the pixels, coded anew")
+    ingest(tmp_path, prepare={"encoding": "jpeg"})
+    code, said = forget(tmp_path, capsys, "a/05.jpg", "--scan", tmp_path / "logs")
+    assert (code, said["held"], said["unsought"]) == (0, [], [])
+    assert list(said["unread"]) == [str(log)] and "TensorBoard" in said["unread"][str(log)]
+    assert not (tmp_path / "out" / FORGET).exists()
+
+
 def test_models_that_were_fed_it_are_named_with_their_steps(folder, capsys):
     shards = sorted(map(str, (folder / "out" / "Split-train").iterdir()))
     feeding = FeedingOptions(batch_size=4, augment=())
