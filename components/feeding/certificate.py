@@ -124,7 +124,8 @@ class Fed:
       epoch, step, place: the batch in that part's order, and its place there.
       window: top, left, height and width of the crop, in pixels of the stored image; None if crops
         are not random.
-      mirrored: whether it is the mirror image of another view (`feeding.many_views`).
+      mirrored: whether it is the mirror image of another view; None without
+        `feeding.many_views.mirror`: whether a step of `feeding.augment` mirrors it is not said.
     """
 
     source: str
@@ -134,7 +135,7 @@ class Fed:
     step: int
     place: int
     window: tuple[int, int, int, int] | None = None
-    mirrored: bool = False
+    mirrored: bool | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -394,7 +395,8 @@ class _OpenPart:
         drawn = self._reader.draw(epoch, step)
         rows = drawn[ROW].tolist()
         windows = drawn[WINDOW].tolist() if WINDOW in drawn else [None] * len(rows)
-        mirrored = drawn[MIRRORED].tolist()
+        is_said = self._feeding.many_views.mirror
+        mirrored = drawn[MIRRORED].tolist() if is_said else [None] * len(rows)
         return [
             (
                 row,

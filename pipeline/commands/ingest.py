@@ -108,13 +108,19 @@ def update(
     DATA_SET is the folder that ingest wrote; its options stay. Only images that have changed are
     read. The result is what an ingest of all of them would write, byte for byte.
     """
+    from image_pipeline.components.errors import UserError
+    from image_pipeline.components.meaning.meanings import UnclearLayout
     from image_pipeline.run.engine import choose_engine
     from image_pipeline.run.preflight import check_ingest
     from image_pipeline.run.source_note import find_written
 
     beam_args = choose_engine(beam_flags)
     images, options = find_written(data_set, images_dir)
-    listing = check_ingest(images, data_set, options, beam_args)
+    try:
+        listing = check_ingest(images, data_set, options, beam_args)
+    except UnclearLayout as unclear:
+        way_out = f"image-pipeline ingest --images {images} --output {data_set} --replace --set …"
+        raise UserError(f"{unclear} An update takes no options: use {way_out}") from unclear
     _ingest(listing, data_set, beam_args, images_dir is not None, compare, versions, as_json, quiet)
 
 

@@ -219,6 +219,7 @@ def test_models_that_were_fed_it_are_named_with_their_steps(folder, capsys):
     batches = FedBatches(fed, [str(folder / "out")])
     names = [[each.source for each in batches.list_batch(step)] for step in range(2 * steps + 1)]
     first = next(name for name in names[0] if not name.startswith("dog/003"))
+    assert {each.mirrored for each in batches.list_batch(0)} == {None}  # Not said without views.
     fed_names = {name for batch in names for name in batch}
     of_eval = min(pixels_of(folder / "out").keys() - fed_names)
     (folder / "model" / ".pixel_sums").write_bytes(b"sums")

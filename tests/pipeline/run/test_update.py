@@ -5,6 +5,7 @@ import importlib.metadata
 import itertools
 import json
 import os
+import re
 import shutil
 
 import pytest
@@ -182,6 +183,19 @@ def test_another_version_of_a_decoder_makes_all_anew(folder, monkeypatch):
     assert _ingest(folder)["taken"] == 0
     assert _ingest(folder)["taken"] == 20
     earlier.made_by.cache_clear()
+
+
+def test_images_that_may_mean_something_else_now_are_asked_for_with_a_command(tmp_path, capsys):
+    images = write_folder(tmp_path / "images", per_class=20)
+    _ingest(tmp_path)
+    (images / "cat" / "300.png").write_bytes(encode_png(draw(99)))
+    assert cli.call(["update", str(tmp_path / "out")]) == 1
+    said = capsys.readouterr().err
+    assert "have images of the same names throughout" in said
+    assert f"use image-pipeline ingest --images {images} --output {tmp_path / 'out'} --repl" in said
+    (way,) = re.findall(r"for the classes cat, dog, set '([^']*)'", said)
+    _ingest(tmp_path, replace=True, label_pattern=way.partition("=")[2].strip('"'))
+    assert cli.call(["update", str(tmp_path / "out")]) == 0
 
 
 def test_what_a_class_must_have_is_counted_anew(folder):
