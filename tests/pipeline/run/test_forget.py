@@ -199,7 +199,7 @@ def test_a_plain_picture_is_told_from_others_and_a_log_that_may_show_it_is_named
         Image.fromarray(pixels).save(tmp_path / "images" / "a" / f"{number:02d}.jpg", quality=95)
     (tmp_path / "logs").mkdir()
     log = tmp_path / "logs" / "events.out.tfevents.1.here"
-    log.write_bytes(b"the pixels, coded anew")
+    log.write_bytes(b"the pixels, encoded again")
     ingest(tmp_path, prepare={"encoding": "jpeg"})
     code, said = forget(tmp_path, capsys, "a/05.jpg", "--scan", tmp_path / "logs")
     assert (code, said["held"], said["unsought"]) == (0, [], [])
