@@ -78,6 +78,11 @@ def read_array_rows(path: str, columns: Mapping[str, str | None]) -> Iterator[Ro
     check_rows(path, image.rows, lambda: count_file_bytes(path))
     _check_asked(path, image, arrays, columns)
     _check_labels(path, image, arrays, columns)
+    if image.rows == 1 and len(image.shape) == 4 and image.shape[-1] in CHANNELS:
+        understood(
+            f"{os.path.basename(path)}: {image.name!r} is {_describe(image)}; N gray images as "
+            "narrow as that are saved as [N, height, width, 1]"
+        )
     label = columns.get("label")
     chosen = _choose_columns(image, arrays, columns)
     others = [

@@ -50,6 +50,21 @@ def test_an_array_of_one_image(tmp_path, image, stored):
         assert np.array_equal(read_pixels(table), stored[np.newaxis])
 
 
+@pytest.mark.parametrize(
+    ("array", "shown"),
+    [
+        (IMAGES[0][:4, :5], "x.npz: 'X' is one image, uint8 [4, 5, 3]; N gray images as narrow as"),
+        (np.zeros((1, 8, 9), np.uint8), None),
+        (np.zeros((2, 8, 9, 3), np.uint8), None),
+    ],
+)
+def test_that_an_array_is_taken_as_one_image_is_said(tmp_path, array, shown):
+    with collect() as notes:
+        list(read_array_rows(str(write_npz(tmp_path / "x.npz", {"X": array})), {}))
+    said = [each for each in notes.understood if "is one image" in each]
+    assert [each[: len(shown or "")] for each in said] == ([shown] if shown else [])
+
+
 def test_first_groups_are_splits_if_all_are_called_so(tmp_path):
     arrays = {f"{split}/{name}": CLASSES[name] for split in ("Train", "val") for name in CLASSES}
     path = write_npz(tmp_path / "a.npz", arrays)
