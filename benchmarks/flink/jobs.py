@@ -82,6 +82,24 @@ def start_job(job: str, source: str, output: str, beam_args: Sequence[str]) -> f
     return float(found[1])
 
 
+def call_cli(arguments: Sequence[str], output: pathlib.Path, timeout_s: float) -> None:
+    """Runs `image-pipeline` in a process of its own, whose messages go to `<output>.log`.
+
+    Raises:
+      RuntimeError: with the end of its messages, if it fails or takes longer.
+    """
+    call = [sys.executable, "-c", "from image_pipeline.cli import main; main()", *arguments]
+    log_path = pathlib.Path(f"{output}.log")
+    with running(call, log_path) as process:
+        try:
+            failed = process.wait(timeout_s)
+        except subprocess.TimeoutExpired as error:
+            raise RuntimeError(f"The {arguments[0]} did not end within {timeout_s} s.") from error
+    if failed:
+        said = log_path.read_text(errors="replace")[-4000:]
+        raise RuntimeError(f"The {arguments[0]} failed:\n{said}")
+
+
 def run_pipeline(images: pathlib.Path, output: pathlib.Path, beam_args: Sequence[str]) -> dict:
     """Runs `image-pipeline run`, from the images to a pushed model; returns its summary.
 
@@ -97,16 +115,8 @@ def run_pipeline(images: pathlib.Path, output: pathlib.Path, beam_args: Sequence
         "evaluation.min_accuracy": 0,
     }
     given = [word for name, value in options.items() for word in ("--set", f"{name}={value}")]
-    call = [sys.executable, "-c", "from image_pipeline.cli import main; main()", "run", *given]
     paths = ["--images", str(images), "--output", str(output)]
-    log_path = pathlib.Path(f"{output}.log")
-    with running([*call, *paths, "--", *beam_args], log_path) as process:
-        try:
-            failed = process.wait(RUN_TIMEOUT_S)
-        except subprocess.TimeoutExpired as error:
-            raise RuntimeError(f"The run did not end within {RUN_TIMEOUT_S} s.") from error
-    if failed:
-        raise RuntimeError(f"The run failed:\n{log_path.read_text(errors='replace')[-4000:]}")
+    call_cli(["run", *given, *paths, "--", *beam_args], output, RUN_TIMEOUT_S)
     return json.loads((output / "summary.json").read_text())
 
 

@@ -1,16 +1,11 @@
 """An update of a data set on Flink, beside a fresh ingest of its images on the local runner."""
 
 import pathlib
-import subprocess
-import sys
 import time
-from collections.abc import Sequence
-
-import cv2
-import numpy as np
 
 from benchmarks.flink.cluster import FlinkCluster
-from benchmarks.flink.drawings import draw_images
+from benchmarks.flink.drawings import draw_image, draw_images
+from benchmarks.flink.jobs import JOB_TIMEOUT_S, call_cli
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 
 CHANGED = 8  # images that are added, removed and moved to the other class, each
@@ -23,20 +18,7 @@ def edit(images: pathlib.Path) -> None:
         path.unlink()
     for number in range(CHANGED):
         cats[-1 - number].rename(images / "dog" / f"was-cat-{number}.png")
-        pixels = np.random.default_rng(10**8 + number).integers(0, 256, (32, 32, 3), np.uint8)
-        cv2.imwrite(str(images / "cat" / f"new-{number}.png"), pixels)
-
-
-def call(*arguments: str) -> None:
-    """Runs `image-pipeline` in a process of its own.
-
-    Raises:
-      RuntimeError: with the end of its messages, if it fails.
-    """
-    command = [sys.executable, "-c", "from image_pipeline.cli import main; main()", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{arguments[0]} failed:\n{done.stderr[-4000:]}")
+        draw_image(images / "cat" / f"new-{number}.png", 10**8 + number)
 
 
 def read_files(data: pathlib.Path) -> dict[str, bytes]:
@@ -54,16 +36,15 @@ def check_update(folder: pathlib.Path, cluster: FlinkCluster) -> bool:
     """
     images, data, fresh = draw_images(folder / "images"), folder / "data", folder / "fresh"
     cluster.fill()
-    on_flink: Sequence[str] = ("--", *cluster.beam_args(2))
-    call("ingest", "--images", str(images), "--output", str(data), "--quiet", *on_flink)
+    given = ["--images", str(images), "--quiet", "--output"]
+    on_flink = ["--", *cluster.beam_args(2)]
+    call_cli(["ingest", *given, str(data), *on_flink], folder / "ingest", JOB_TIMEOUT_S)
     edit(images)
     before, started = cluster.last_job()["jid"], time.monotonic()
-    call("update", str(data), "--quiet", *on_flink)
+    call_cli(["update", str(data), "--quiet", *on_flink], folder / "update", JOB_TIMEOUT_S)
     took = time.monotonic() - started
     ran = cluster.last_job()["jid"] != before
-    call(
-        "ingest", "--images", str(images), "--output", str(fresh), "--quiet", "--", *LOCAL_BEAM_ARGS
-    )
+    call_cli(["ingest", *given, str(fresh), "--", *LOCAL_BEAM_ARGS], fresh, JOB_TIMEOUT_S)
     is_same = ran and read_files(data) == read_files(fresh)
     verdict = "identical" if is_same else "DIFFERENT" if ran else "NOT RUN ON FLINK"
     print(f"  an update on Flink, parallelism 2: {took:.1f} s; {verdict}", flush=True)
