@@ -17,7 +17,7 @@ _FIRST_BYTES = 2**22  # that the first items take, pickled, which are held as th
 
 
 class Spool(Generic[Item]):
-    """Passes items on as they are made, and keeps them; whoever asks again gets those of the file.
+    """Passes items on as they are made, and keeps them; whoever asks again gets the same.
 
     Nothing is made before it is asked for, and nothing twice; an error ends every pass at the same
     item. The first items, of most sources all, stay in memory as they are, for each pass over

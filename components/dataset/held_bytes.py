@@ -128,7 +128,7 @@ class BytesFinder(Generic[Name]):
                 while at >= 0:
                     for number, place, start in self._forms[form]:
                         found[number].add(place)
-                        if start is not None:
+                        if as_stored and start is not None:
                             begins[number].add(position - len(data) + at - start)
                     at = data.find(form, at + 1) if as_stored else -1
         return {

@@ -223,7 +223,9 @@ def forget_pictures(plan: Plan, listing: Listing) -> dict[str, Any]:
         searched, read = searched + 1, read + os.path.getsize(path)
         if not found:
             if os.path.basename(path).startswith(_LOG):
-                unread[path] = "a log of TensorBoard may show them encoded again; or delete it"
+                unread[path] = (
+                    "a log of TensorBoard, whose pictures have other bytes; look, or delete it"
+                )
             continue
         if files.is_below(path, caches) or _PAGE in {kind for _, kind in found}:
             files.delete(path)  # What is made again when it is asked for.
